@@ -23,10 +23,12 @@ from torch_geometric.nn import GCNConv
 from benchmarks import floor
 from benchmarks.costs import commit
 from benchmarks.timing import table
-from evengraph import Task, UniGNN, load
+from evengraph import Task, load
 from evengraph.core.machine import keep_freed_memory
 from evengraph.datasets import toy
-from evengraph.nn import Connectivity, UnifiedNetwork, unified
+from evengraph.fast.unignn import Connectivity, UnifiedNetwork
+from evengraph.methods.unignn import UniGNN
+from evengraph.nn import unified
 from evengraph.splits import LongTail, Natural, SplitProtocol, Step
 from evengraph.training import History
 

@@ -14,7 +14,7 @@ from time import perf_counter
 import torch
 from torch import Tensor
 
-from evengraph.nn import Connectivity
+from evengraph.fast.unignn import Connectivity
 
 FLOAT = 4  # bytes
 ENTRY = 8  # bytes of an entry of a sparse matrix: column and value

@@ -17,16 +17,16 @@ import torch
 warnings.simplefilter("ignore")  # from PyG and torch, about each other
 
 from evengraph.methods.bases.batching import Fit  # noqa: E402
-from evengraph.methods.bases.supervised_batch import SupervisedReplicas  # noqa: E402
-from evengraph.training.batch.replicas import Replicas  # noqa: E402
 
 from benchmarks import floor  # noqa: E402
 from benchmarks.epoch import gcn_step  # noqa: E402
 from benchmarks.timing import table  # noqa: E402
 from evengraph.core.task import Task  # noqa: E402
 from evengraph.datasets import load, toy  # noqa: E402
+from evengraph.fast.replicas import Replicas
+from evengraph.fast.supervised import SupervisedReplicas
+from evengraph.fast.unignn import UnifiedReplicas
 from evengraph.methods import GCN, UniGNN  # noqa: E402
-from evengraph.methods.bases.unified import UnifiedReplicas  # noqa: E402
 from evengraph.splits import Natural, Step  # noqa: E402
 
 TOGETHER = 64

@@ -18,15 +18,15 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
-from evengraph.training.batch.replicas import Replicas
 from torch import Tensor
 from torch_geometric.data import Data
 
 from benchmarks.timing import table
 from evengraph.core.task import Task
+from evengraph.fast.replicas import Replicas
+from evengraph.fast.unignn import UnifiedReplicas
 from evengraph.methods import METHODS
 from evengraph.methods.bases.method import Method
-from evengraph.methods.bases.unified import UnifiedReplicas
 from evengraph.nn.members import Views
 from evengraph.pipeline.executor import describe
 from evengraph.training import History

@@ -10,9 +10,8 @@ from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.timing import milliseconds, table
 from evengraph.datasets import load, toy
-from evengraph.ops.propagate import propagation_matrix
 from evengraph.ops.semantic import kmeans, prepare_clusters, semantic_propagate
-from evengraph.ops.sparse import Sparse, sparsify
+from evengraph.ops.sparse import Sparse, propagation_matrix, sparsify
 
 WIDTH = 64
 

@@ -209,7 +209,7 @@ def test_the_library_works_without_what_only_the_command_line_needs():
         "graph = evengraph.datasets.toy(100, 200, 20, 2)\n"
         "task = evengraph.splits.Natural()(graph, seed=0)\n"
         "method = evengraph.methods.UniGNN(max_epochs=2, clusters_per_class=3).fit(task, seed=0)\n"
-        "print(sorted(evengraph.metrics.evaluate(task, method.predict_proba(graph)))[0])"
+        "print(sorted(evengraph.metrics.evaluation.evaluate(task, method.predict_proba(graph)))[0])"
     )
     assert done.stdout.strip() == "accuracy", done.stderr
 

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 import pytest
 import torch
 from evengraph.methods.bases.readings import parse_readings
-from evengraph.training.batch.replicas import stacked
 from torch_geometric.utils import to_undirected
 
 from evengraph import metrics
@@ -16,11 +15,11 @@ from evengraph.core.rng import generator, seeded
 from evengraph.datasets import toy
 from evengraph.fast.dropout import Noise, relu_dropout
 from evengraph.fast.kmeans import flatten_clusters
+from evengraph.fast.replicas import stacked
 from evengraph.fast.subsets import make_subset, neighbour_mask
 from evengraph.methods import METHODS, Auto, UniGNN, Unison, fit_many
-from evengraph.metrics.selection import stopping_score
+from evengraph.metrics.multiclass import stopping_score
 from evengraph.ops.losses import inverse_class_weights
-from evengraph.ops.propagate import adjacency, propagation_matrix
 from evengraph.ops.pseudo import balanced_pseudo_labels
 from evengraph.ops.semantic import (
     cluster_means,
@@ -29,7 +28,7 @@ from evengraph.ops.semantic import (
     semantic_propagate,
     unit_rows,
 )
-from evengraph.ops.sparse import Sparse, sparsify
+from evengraph.ops.sparse import Sparse, adjacency, propagation_matrix, sparsify
 from evengraph.ops.structural import structural_adjacency
 from evengraph.pipeline.table_model import TableModel
 from evengraph.training import loop

@@ -14,8 +14,7 @@ from torch.nn.functional import cross_entropy
 import evengraph as eg
 from evengraph.metrics import validation_score
 from evengraph.nn import GraphNetwork
-from evengraph.ops.propagate import propagation_matrix, undirected_adjacency
-from evengraph.ops.sparse import sparsify
+from evengraph.ops.sparse import propagation_matrix, sparsify, undirected_adjacency
 
 EPOCHS = 200
 

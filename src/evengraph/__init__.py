@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` does the same 
     from evengraph.desk import suggest as suggest
     from evengraph.inspection import inspect_graph as inspect_graph
     from evengraph.methods import *  # noqa: F403
-    from evengraph.metrics import evaluate as evaluate
+    from evengraph.metrics.evaluation import evaluate as evaluate
     from evengraph.nn import transforms as transforms
     from evengraph.pipeline.explanation import explain as explain
     from evengraph.pipeline.model_info import load_model as load_model

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from evengraph.core.devices import pick_device, pick_rank_device
+from evengraph.core.machine import pick_device, pick_rank_device
 from evengraph.training.ranks import Ranks
 
 

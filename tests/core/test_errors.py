@@ -6,7 +6,6 @@ import pytest
 import evengraph as eg
 from evengraph.core.errors import (
     ArgumentError,
-    UnknownNameError,
     first_line,
     listed,
     one_line_errors,
@@ -15,16 +14,6 @@ from evengraph.core.errors import (
 )
 from evengraph.lab.spec import read_spec
 from evengraph.lab.store import Store
-
-
-def test_an_argument_error_says_what_to_set():
-    error = ArgumentError("minority is too large.", argument="imbalance", value="natural")
-    assert isinstance(error, ValueError)
-    assert (str(error), error.argument, error.value) == (
-        "minority is too large.",
-        "imbalance",
-        "natural",
-    )
 
 
 def test_the_nearest_name_is_offered():
@@ -36,12 +25,6 @@ def test_the_nearest_name_is_offered():
 def test_names_that_others_use_lead_to_ours(name):
     others = {"trees": "boosting", "xgboost": "boosting"}
     assert "Did you mean boosting?" in unknown("method", name, ["gcn", "boosting"], others)
-
-
-def test_an_unknown_name_is_a_key_error_that_can_be_read():
-    error = UnknownNameError("Unknown letter 'x'.")
-    assert isinstance(error, KeyError)
-    assert str(error) == "Unknown letter 'x'."
 
 
 def test_values_in_messages_are_short_and_on_one_line():

@@ -1,12 +1,15 @@
+"""Tests."""
+
 import json
 import math
+import shutil
 import statistics
-from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 
-import evengraph
-from evengraph.core.files import csv_text, write_atomic, write_json
+from evengraph.core import files as locks
+from evengraph.core.files import csv_text, locked, temporary_folder, write_atomic, write_json
 from evengraph.core.records import Record, mean_and_deviation
 
 
@@ -50,26 +53,6 @@ def test_rows_as_csv_by_hand():
     assert csv_text([]) == "\n"
 
 
-def test_one_place_writes_csv():
-    source = Path(evengraph.__file__).parent
-    users = [path.name for path in source.rglob("*.py") if "DictWriter" in path.read_text("utf-8")]
-    assert users == ["files.py"]
-
-
-def test_a_failing_write_leaves_the_old_file(tmp_path, monkeypatch):
-    path = tmp_path / "result.json"
-    write_json({"a": 1}, path)
-
-    def broken(*_: object) -> None:
-        raise OSError("disk full")
-
-    monkeypatch.setattr("os.replace", broken)
-    with pytest.raises(OSError, match="disk full"):
-        write_json({"a": 2}, path)
-    assert json.loads(path.read_text()) == {"a": 1}
-    assert [item.name for item in tmp_path.iterdir()] == ["result.json"]
-
-
 def test_lists_of_numbers_stay_on_one_line(tmp_path):
     path = tmp_path / "result.json"
     content = {"history": [1.0, 2.5, None], "names": ["a  b", "[ x ]"], "matrix": [[1, 2], [3, 4]]}
@@ -90,3 +73,57 @@ def test_a_full_disk_names_the_file_and_leaves_the_old_one(tmp_path, monkeypatch
         write_atomic(b"new", path)
     assert error.value.filename == str(path)
     assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("result.json", "old")]
+
+
+pytestmark = pytest.mark.skipif(locks.fcntl is None, reason="Windows has no such locks")
+
+
+def test_one_at_a_time_holds_a_folder(tmp_path):
+    inside = Event()
+
+    def other():
+        with locked(tmp_path):
+            inside.set()
+
+    thread = Thread(target=other)
+    with locked(tmp_path):
+        thread.start()
+        assert not inside.wait(0.05)
+    thread.join(5)
+    assert inside.is_set()
+
+
+def test_a_temporary_folder_goes_and_what_others_left_goes_before(tmp_path):
+    model = tmp_path / "model[1]"
+    left = tmp_path / ".model[1].abc.tmp"
+    left.mkdir()
+    (left / "file").touch()
+    others = [
+        tmp_path / ".model2.abc.tmp",
+        tmp_path / ".model[1].notes",
+        tmp_path / ".model1.a.tmp",
+    ]
+    for other in others:
+        other.mkdir()
+    with temporary_folder(model) as folder:
+        assert folder.is_dir()
+        assert not left.exists()
+        with temporary_folder(model) as second:  # of another writer, while the first is at work
+            assert folder.is_dir()
+            assert second != folder
+    assert sorted(tmp_path.iterdir()) == sorted(others)
+
+
+def test_a_folder_that_was_removed_before_it_was_held_is_made_again(tmp_path, monkeypatch):
+    made = []
+    make = locks.tempfile.mkdtemp
+
+    def make_and_lose(**options):
+        made.append(make(**options))
+        if len(made) == 1:
+            shutil.rmtree(made[0])
+        return made[-1]
+
+    monkeypatch.setattr(locks.tempfile, "mkdtemp", make_and_lose)
+    with temporary_folder(tmp_path / "model") as folder:
+        assert str(folder) == made[1]

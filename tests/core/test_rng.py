@@ -41,17 +41,6 @@ def test_the_callers_state_comes_back_after_an_error(random_state):
     assert random_state() == before
 
 
-def test_blocks_nest():
-    with seeded(1):
-        draw()
-        expected = draw()
-    with seeded(1):
-        draw()
-        with seeded(2):
-            draw()
-        assert draw() == expected
-
-
 @pytest.mark.parametrize("seed", [0, -1, 2**32 + 5, 2**40])
 def test_any_whole_number_is_a_seed(seed):
     with seeded(seed):

@@ -1,13 +1,32 @@
 """Task: what it accepts, what it hides, what it leaves alone."""
 
-from dataclasses import FrozenInstanceError, replace
+import warnings
+from dataclasses import replace
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch_geometric.data import Data
 
-from evengraph.core.task import Task
-from small_graphs import graph_of, task_of
+from evengraph.core import task as masks
+from evengraph.core.rng import generator
+from evengraph.core.task import (
+    Task,
+    bare_graph,
+    check_edge_weight,
+    check_relations,
+    class_labels,
+    count_relations,
+    edge_weight,
+    folds,
+    hold_out,
+    keep_edges,
+    node_mask,
+    scored_nodes,
+    split_masks,
+)
+from small_graphs import graph_of, small_task, task_of
 
 
 def make(y=(0, 1, 0, 1, -1), **changes):
@@ -42,11 +61,6 @@ def test_to_gives_a_copy():
     assert moved.class_names == ("a", "b")
     for name in ("train", "val", "test"):
         assert torch.equal(getattr(moved, name), getattr(task, name))
-
-
-def test_a_task_is_frozen():
-    with pytest.raises(FrozenInstanceError):
-        make().num_classes = 3
 
 
 @pytest.mark.parametrize(
@@ -107,3 +121,252 @@ def test_gradients_do_not_reach_the_features_of_the_caller():
     hidden = Task(graph, train, val, ~(train | val), 2).hide_test_labels()
     assert not hidden.graph.x.requires_grad
     assert graph.x is x
+
+
+@pytest.fixture(autouse=True)
+def _not_yet_warned():
+    masks._warn_held_out.cache_clear()
+
+
+def mask_of_masks(*nodes):
+    values = torch.zeros(8, dtype=torch.bool)
+    values[list(nodes)] = True
+    return values
+
+
+def graph(**parts):
+    y = parts.pop("y", torch.tensor([0, 0, 0, 0, 1, 1, 1, -1]))
+    return Data(x=torch.eye(8), edge_index=torch.zeros(2, 0, dtype=torch.long), y=y, **parts)
+
+
+def nodes(*found):
+    return [one.nonzero().flatten().tolist() for one in found]
+
+
+def split(data, **options):
+    return nodes(*split_masks(data, class_labels(data), 0, **options))
+
+
+def test_masks_of_the_graph_are_the_split_without_unlabelled_nodes():
+    data = graph(
+        train_mask=mask_of_masks(0, 4, 7),
+        val_mask=mask_of_masks(1, 5),
+        test_mask=mask_of_masks(2, 6),
+    )
+    assert split(data) == [[0, 4], [1, 5], [2, 6]]
+    assert data.train_mask[7]  # the caller's graph is unchanged
+
+
+def test_without_test_nodes_the_other_labelled_nodes_are_tested_on():
+    data = graph(train_mask=mask_of_masks(0, 4), val_mask=mask_of_masks(1, 5))
+    assert split(data)[2] == [2, 3, 6]
+    assert nodes(scored_nodes(data)) == [[2, 3, 6]]
+
+
+def test_without_validation_nodes_some_training_nodes_are_held_out_and_it_is_said_once():
+    data = graph(train_mask=mask_of_masks(0, 1, 2, 4, 5), test_mask=mask_of_masks(3, 6))
+    with pytest.warns(UserWarning, match="no val_mask: 20% of the training nodes"):
+        train, val, test = split(data)
+    assert sorted(train + val) == [0, 1, 2, 4, 5]
+    assert [node < 4 for node in val] == [True, False]  # one of each class
+    assert test == [3, 6]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert split(data)[1] == val
+
+
+def test_without_masks_all_labelled_nodes_are_for_training():
+    with pytest.warns(UserWarning, match="no val_mask"):
+        train, val, test = split(graph())
+    assert sorted(train + val) == [0, 1, 2, 3, 4, 5, 6]
+    assert test == nodes(scored_nodes(graph()))[0] == []
+    whole = graph(y=torch.tensor([0, 1] * 4))
+    with pytest.raises(ValueError, match="every node has a label"):
+        split(whole)
+
+
+def test_a_column_of_several_splits_is_chosen():
+    several = torch.stack([mask_of_masks(0, 4), mask_of_masks(1, 5)], dim=1)
+    data = graph(train_mask=several, val_mask=several.flip(1), test_mask=mask_of_masks(2, 6))
+    assert split(data, split=1) == [[1, 5], [0, 4], [2, 6]]
+    with pytest.raises(ValueError, match=r"train_mask holds 2 splits.*from_graph\(graph, split=0"):
+        split(data)
+    with pytest.raises(ValueError, match="split must lie between 0 and 1, got 2"):
+        split(data, split=2)
+
+
+@pytest.mark.parametrize("kind", [torch.uint8, torch.long])
+def test_a_mask_may_hold_zeros_and_ones(kind):
+    assert node_mask(graph(train_mask=mask_of_masks(0, 4).to(kind)), "train").equal(
+        mask_of_masks(0, 4)
+    )
+    assert node_mask(graph(train_mask=mask_of_masks(0, 4)[:, None]), "train").equal(
+        mask_of_masks(0, 4)
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (torch.tensor([0, 4]), "must be a mask of 8 nodes, not indices"),
+        (torch.tensor([True, False]), r"must be a mask of 8 nodes, got shape \(2,\)"),
+    ],
+)
+def test_what_is_no_mask(value, message):
+    with pytest.raises(ValueError, match=message):
+        node_mask(graph(train_mask=value), "train")
+
+
+def test_labels_may_be_a_column():
+    y = torch.tensor([0, 1] * 4, dtype=torch.int32)
+    assert class_labels(graph(y=y[:, None])).tolist() == y.tolist()
+    assert class_labels(graph(y=y)).dtype == torch.long
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (None, "this graph has none"),
+        (torch.rand(8), "classes as integers, got torch.float32"),
+        (torch.zeros(8, 2, dtype=torch.long), r"one label for each of the 8 nodes, got shape"),
+    ],
+)
+def test_what_are_no_labels(y, message):
+    with pytest.raises(ValueError, match=message):
+        class_labels(graph(y=y))
+
+
+def test_every_class_keeps_a_training_node():
+    labels = torch.tensor([0] * 10 + [1])
+    drawn = hold_out(labels, torch.ones(11, dtype=torch.bool), 0.2, seed=3)
+    assert int(drawn.sum()) == 2
+    assert not drawn[10]
+    assert drawn.equal(hold_out(labels, torch.ones(11, dtype=torch.bool), 0.2, seed=3))
+
+
+EDGES = torch.tensor([[0, 1, 2], [1, 0, 1]])
+WEIGHTS = torch.tensor([1.0, 2.0, 3.0])
+
+
+def graph_of_graphs(**values):
+    return Data(**{"x": torch.eye(3), "edge_index": EDGES, "y": torch.zeros(3)} | values)
+
+
+@pytest.mark.parametrize("name", ["edge_weight", "edge_attr"])
+@pytest.mark.parametrize("shape", [(3,), (3, 1)])
+def test_weights_under_both_names(name, shape):
+    weight = edge_weight(graph_of_graphs(**{name: WEIGHTS.view(shape)}))
+    assert torch.equal(weight, WEIGHTS)
+
+
+@pytest.mark.parametrize("attributes", [torch.ones(3, 2), torch.ones(3, dtype=torch.long), "text"])
+def test_other_attributes_are_no_weights(attributes):
+    assert edge_weight(graph_of_graphs(edge_attr=attributes)) is None
+    assert edge_weight(graph_of_graphs()) is None
+
+
+def test_a_bare_graph_holds_features_and_edges_alone():
+    relations = torch.tensor([[0, 1], [0, 1], [1, 2]])
+    full = graph_of_graphs(
+        edge_attr=WEIGHTS, relation_index=relations, num_relations=2, name="pets"
+    )
+    bare = bare_graph(full, y=torch.ones(3))
+    assert set(bare.keys()) == {
+        "x", "edge_index", "edge_weight", "relation_index", "num_relations", "y"
+    }  # fmt: skip
+    assert count_relations(bare) == 2
+    assert set(bare_graph(graph_of_graphs()).keys()) == {"x", "edge_index"}
+    assert count_relations(graph_of_graphs()) == 0
+
+
+def test_relations_are_checked():
+    with pytest.raises(ValueError, match=r"shape \(3, R\)"):
+        check_relations(graph_of_graphs(relation_index=EDGES, num_relations=2))
+    index = torch.tensor([[0, 4], [0, 1], [1, 2]])
+    with pytest.raises(ValueError, match="num_relations must be above 4"):
+        check_relations(graph_of_graphs(relation_index=index, num_relations=4))
+    with pytest.raises(ValueError, match="num_relations must be above 4"):
+        check_relations(graph_of_graphs(relation_index=index))
+
+
+def test_keep_some_edges():
+    relations = torch.tensor([[0, 1, 1], [0, 1, 1], [1, 2, 0]])
+    full = graph_of_graphs(
+        edge_attr=torch.arange(6.0).view(3, 2),
+        edge_weight=WEIGHTS,
+        relation_index=relations,
+        relation_weight=WEIGHTS,
+        num_relations=2,
+    )
+    part = keep_edges(full, torch.tensor([True, True, False]))
+    assert part.edge_index.tolist() == [[0, 1], [1, 0]]
+    assert part.edge_attr.tolist() == [[0, 1], [2, 3]]
+    assert part.edge_weight.tolist() == [1, 2]
+    assert part.relation_index.T.tolist() == [[0, 0, 1], [1, 1, 0]]
+    assert part.relation_weight.tolist() == [1, 3]
+    assert full.edge_index is EDGES
+
+
+def test_relations_between_nodes_that_lose_an_edge_are_dropped():
+    edges = torch.tensor([[0, 0, 1], [1, 1, 2]])  # the second edge may be of either relation
+    relations = torch.tensor([[0, 1, 0, 1], [0, 0, 1, 1], [1, 1, 2, 0]])
+    full = graph_of_graphs(
+        edge_index=edges, relation_index=relations, relation_time=torch.arange(4.0)
+    )
+    part = keep_edges(full, torch.tensor([True, False, True]))
+    assert part.relation_index.T.tolist() == [[0, 1, 2]]
+    assert part.relation_time.tolist() == [2]
+    known = keep_edges(full, torch.tensor([True, False, True]), full.relation_time <= 0)
+    assert known.relation_index.T.tolist() == [[0, 0, 1]]
+
+
+@pytest.mark.parametrize("name", ["edge_weight", "edge_attr"])
+def test_an_error_names_what_holds_the_weights(name):
+    with pytest.raises(ValueError, match=rf"graph.{name} must hold .*, got -1.0 for edge 0"):
+        check_edge_weight(graph_of_graphs(**{name: -WEIGHTS}))
+
+
+def six_to_two():
+    task = small_task()
+    place = torch.randperm(len(task.train), generator=generator(0)) / len(task.train)
+    return replace(task, train=place < 0.6, val=(place >= 0.6) & (place < 0.8), test=place >= 0.8)
+
+
+TASK = six_to_two()
+POOL = TASK.train | TASK.val
+
+
+@given(limit=st.integers(2, 6), seed=st.integers(0, 100))
+def test_every_label_is_held_out_at_most_once(limit, seed):
+    first, *others = folds(TASK, limit, generator(seed))
+    assert first is TASK
+    assert len(others) == min(limit - 1, round(int(TASK.train.sum()) / int(TASK.val.sum())))
+    held = sum(part.val.long() for part in (first, *others))
+    assert torch.equal(held, POOL.long())
+    for part in others:
+        assert torch.equal(part.train | part.val, POOL)
+        assert not (part.train & part.val).any()
+        assert torch.equal(part.test, TASK.test)
+
+
+@given(limit=st.integers(2, 6), seed=st.integers(0, 100))
+def test_every_class_is_divided_evenly(limit, seed):
+    _, *others = folds(TASK, limit, generator(seed))
+    for label in range(TASK.num_classes):
+        sizes = [int((part.graph.y[part.val] == label).sum()) for part in others]
+        assert max(sizes) - min(sizes) <= 1
+        assert all((part.graph.y[part.train] == label).any() for part in others)
+
+
+def test_a_class_without_validation_nodes_is_never_left_without_training_nodes():
+    train = TASK.train.clone()
+    train[((TASK.graph.y == 0) & train).nonzero()[1:]] = False
+    task = replace(TASK, train=train, val=TASK.val & (TASK.graph.y != 0))
+    assert all((part.graph.y[part.train] == 0).any() for part in folds(task, 5, generator(0)))
+
+
+def test_one_is_the_task_alone():
+    assert folds(TASK, 1, generator(0)) == [TASK]
+    few = replace(TASK, train=TASK.val, val=TASK.train)
+    assert folds(few, 5, generator(0)) == [few]  # parts would be smaller than validation
+    assert len(folds(TASK, 9, generator(0))) == 4

@@ -10,7 +10,7 @@ import torch
 from torch.nn.functional import leaky_relu
 
 from evengraph.metrics import validation_score
-from evengraph.nn import AttentionConv, SageConv
+from evengraph.nn.networks import AttentionConv, SageConv
 from evengraph.pipeline.model_info import load_model
 from evengraph.testing import task_with as task_with
 from evengraph.training import train

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from evengraph.datasets import toy
 from evengraph.methods import Boosting
 from evengraph.methods.bases.saving import write_model
-from evengraph.metrics import validation_score
+from evengraph.metrics.multiclass import validation_score
 from evengraph.ops.trees import separation
 from evengraph.pipeline.model_info import load_model
 from evengraph.testing.tasks import with_graph

@@ -18,10 +18,9 @@ from torch.nn.functional import cross_entropy
 
 from evengraph.core.rng import seeded
 from evengraph.methods import GraphENS, graphens
-from evengraph.nn import BACKBONES, CONVS
+from evengraph.nn.networks import BACKBONES, CONVS
 from evengraph.ops import synthesis as virtual
-from evengraph.ops.propagate import undirected_adjacency
-from evengraph.ops.sparse import from_scipy
+from evengraph.ops.sparse import from_scipy, undirected_adjacency
 from evengraph.ops.synthesis import AttachedGraph, Pairs, VirtualNodes, draw_pairs
 from small_graphs import check_law, dense_row, graph_of, normal, small_task
 

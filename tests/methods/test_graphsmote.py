@@ -26,7 +26,7 @@ from torch.nn.functional import cross_entropy
 from evengraph.core.rng import seeded
 from evengraph.methods import GCN, GraphSMOTE, graphsmote
 from evengraph.methods.graphsmote import candidate_links
-from evengraph.nn import EdgeDecoder
+from evengraph.nn.networks import EdgeDecoder
 from evengraph.ops.sparse import Sparse
 from small_graphs import dense_adjacency, edge_lists, graph_of, normal, small_task, task_of
 

@@ -7,7 +7,7 @@ from torch.nn.functional import cross_entropy
 
 from evengraph.methods import ImGAGN, imgagn
 from evengraph.methods.imgagn import Generator, blend
-from evengraph.nn import BACKBONES
+from evengraph.nn.networks import BACKBONES
 from small_graphs import small_task
 
 

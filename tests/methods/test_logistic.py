@@ -8,8 +8,8 @@ from torch_geometric.data import Data
 
 from evengraph.methods import Logistic
 from evengraph.methods import logistic as module
-from evengraph.metrics import validation_score
-from evengraph.ops.propagate import Scaling
+from evengraph.metrics.multiclass import validation_score
+from evengraph.ops.features import Scaling
 from evengraph.testing.tasks import with_graph
 from small_graphs import normal, small_task, task_of
 

@@ -7,8 +7,7 @@ from torch.nn.functional import cross_entropy
 
 from evengraph.methods import GCN, BalancedSoftmax, ReNode, Reweight
 from evengraph.ops.losses import CLASS_LOSSES, conflict, conflict_weights, cosine_weights
-from evengraph.ops.propagate import undirected_adjacency
-from evengraph.ops.sparse import Sparse
+from evengraph.ops.sparse import Sparse, undirected_adjacency
 from small_graphs import edges, small_task
 
 

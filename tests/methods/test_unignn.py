@@ -4,11 +4,12 @@ import dataclasses
 
 import pytest
 import torch
-from evengraph.methods.bases.batching import Fit, fit_batch, share_batch
+from evengraph.methods.bases.batching import Fit
 from torch_geometric.data import Data
 
+from evengraph.fast.replicas import fit_batch, share_batch
 from evengraph.methods import UniGNN, unignn
-from evengraph.metrics.selection import stopping_score
+from evengraph.metrics.multiclass import stopping_score
 from evengraph.nn import unified
 from evengraph.ops.pseudo import balanced_pseudo_labels
 from evengraph.ops.semantic import prepare_clusters

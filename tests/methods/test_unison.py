@@ -7,7 +7,7 @@ import torch
 
 import evengraph as eg
 from evengraph.methods.unison import Unison, vote_weights
-from evengraph.metrics import validation_score
+from evengraph.metrics.multiclass import validation_score
 from evengraph.nn.members import Members
 from evengraph.pipeline.model_info import load_model
 from evengraph.testing.tasks import with_graph

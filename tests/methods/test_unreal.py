@@ -8,8 +8,8 @@ from oracles import dense_propagation, task_with
 
 from evengraph.methods import UNREAL
 from evengraph.methods.unreal import cluster_classes, joint_order, rank_biased_overlap
-from evengraph.metrics import validation_score
-from evengraph.nn import BACKBONES, CONVS
+from evengraph.metrics.multiclass import validation_score
+from evengraph.nn.networks import BACKBONES, CONVS
 from small_graphs import small_task
 
 # Two orders.

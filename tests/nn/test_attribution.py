@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from evengraph.nn.attribution import margin_slope, vote_shares, weighted_sum
-from evengraph.nn.tracing import Contributions
+from evengraph.nn.attribution import Contributions, margin_slope, vote_shares, weighted_sum
 
 
 @pytest.mark.parametrize("scale", [1e-9, 0.1, 3.0, 60.0])

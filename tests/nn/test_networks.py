@@ -1,16 +1,31 @@
 """Both networks against their formulas, with dense matrices; which weights decay."""
 
+import math
+
 import pytest
 import torch
+from torch_geometric.nn import GATConv
 
 from evengraph.core.rng import seeded
-from evengraph.nn import LAST_CONVS, PYG_CONVS, GraphConv, GraphNetwork, PlainNetwork
-from evengraph.ops.sparse import Sparse
+from evengraph.nn.networks import (
+    BACKBONES,
+    CONVS,
+    LAST_CONVS,
+    PYG_CONVS,
+    EdgeDecoder,
+    GraphClassifier,
+    GraphConv,
+    GraphNetwork,
+    PlainNetwork,
+    Reconstruction,
+)
+from evengraph.ops.sparse import Sparse, undirected_adjacency
 from evengraph.ops.synthesis import AttachedGraph
 from evengraph.training.loop import weight_decays
-from small_graphs import dense_adjacency, dense_row, normal, random_edges
+from small_graphs import dense_adjacency, dense_row, edges, normal, random_edges
 
-MATRIX = dense_row(dense_adjacency(random_edges(9, 20), 9))
+ADJACENCY = dense_adjacency(random_edges(9, 20), 9, undirected=True)
+MATRIX = dense_row(ADJACENCY)
 PROPAGATION = Sparse.from_dense(MATRIX)
 
 
@@ -133,9 +148,280 @@ def test_logits_share_one_head():
     assert PYG_CONVS["gat"](16, 8).heads == 8
 
 
-def test_a_convolution_starts_as_pygs():
-    conv = PYG_CONVS["gcn"](1000, 60)
-    bound = (6 / 1060) ** 0.5
-    assert (conv.bias == 0).all()
-    assert conv.weight.abs().max() <= bound
-    assert conv.weight.abs().max() > 0.99 * bound
+@pytest.mark.parametrize("sparse", [False, True])
+def test_graph_conv_equals_the_formula(sparse):
+    torch.manual_seed(0)
+    matrix = dense_row(dense_adjacency(random_edges(9, 20), 9))
+    x = normal(9, 4).relu()
+    layer = GraphConv(4, 3).double()
+    value = layer(Sparse.from_dense(x) if sparse else x, Sparse.from_dense(matrix))
+    dense = matrix @ x @ layer.weight + layer.bias
+    torch.testing.assert_close(value, dense)
+    weight = normal(9, 3, seed=5)
+    ours = torch.autograd.grad(value, [layer.weight, layer.bias], weight)
+    theirs = torch.autograd.grad(dense, [layer.weight, layer.bias], weight)
+    torch.testing.assert_close(ours, theirs)
+
+
+def test_graph_conv_starts_uniform():
+    torch.manual_seed(0)
+    layer = GraphConv(200, 16)
+    for tensor in (layer.weight, layer.bias):
+        assert tensor.abs().max() <= 0.25
+    assert layer.weight.abs().max() > 0.24
+    assert layer.weight.mean().abs() < 0.01
+
+
+def test_classifier_equals_the_formula():
+    torch.manual_seed(0)
+    matrix = dense_row(dense_adjacency(random_edges(9, 20), 9))
+    x = normal(9, 4)
+    net = GraphClassifier(4, 5, 3, dropout=0.5).double()
+    value = net(x, Sparse.from_dense(matrix), dropout=False)
+    hidden = (matrix @ x @ net.conv.weight + net.conv.bias).relu()
+    torch.testing.assert_close(value, hidden @ net.linear.weight.t() + net.linear.bias)
+    assert not torch.equal(value, net(x, Sparse.from_dense(matrix), dropout=True))
+
+
+def test_classifier_of_what_is_already_propagated():
+    torch.manual_seed(0)
+    matrix = Sparse.from_dense(dense_row(dense_adjacency(random_edges(9, 20), 9)))
+    x = normal(9, 4).requires_grad_()
+    net = GraphClassifier(4, 5, 3, dropout=0.5).double()
+    ours = net.classify_propagated(matrix @ x, dropout=False)
+    theirs = net(x, matrix, dropout=False)
+    torch.testing.assert_close(ours, theirs)
+    over, weight = [x, *net.parameters()], normal(9, 3, seed=5)
+    torch.testing.assert_close(
+        torch.autograd.grad(ours, over, weight), torch.autograd.grad(theirs, over, weight)
+    )
+    some = torch.tensor([7, 2])
+    torch.testing.assert_close(
+        net.classify_propagated((matrix @ x)[some], dropout=False), theirs[some]
+    )
+    values = []
+    for seed in (3, 3, 4):
+        with seeded(seed):
+            values.append(net.classify_propagated(matrix @ x, dropout=True))
+    assert torch.equal(values[0], values[1])
+    assert not torch.equal(values[0], values[2])
+    assert not torch.equal(values[0], ours)
+
+
+def made(kind, inputs=4, outputs=16):
+    torch.manual_seed(0)
+    return CONVS[kind](inputs, outputs).double()
+
+
+def test_sage_is_the_formula():
+    conv, x = made("sage", outputs=5), normal(9, 4)
+    others, own = conv.weight[:, :5], conv.weight[:, 5:]
+    torch.testing.assert_close(conv(x, PROPAGATION), MATRIX @ x @ others + x @ own + conv.bias)
+
+
+@pytest.mark.parametrize(("outputs", "heads"), [(16, 8), (12, 4), (5, 1)])
+def test_attention_equals_that_of_pytorch_geometric(outputs, heads):
+    conv, x = made("gat", outputs=outputs), normal(9, 4)
+    assert conv.heads == heads
+    theirs = GATConv(4, outputs // heads, heads=heads).double()
+    with torch.no_grad():
+        theirs.lin.weight.copy_(conv.weight.t())
+        theirs.att_dst.copy_(conv.attention[:1])
+        theirs.att_src.copy_(conv.attention[1:])
+        conv.bias.normal_()
+        theirs.bias.copy_(conv.bias)
+    edge_index = ADJACENCY.nonzero().t().flip(0)
+    torch.testing.assert_close(conv(x, PROPAGATION), theirs(x, edge_index))
+
+
+def test_attention_to_all_alike_is_a_mean():
+    conv, x = made("gat"), normal(9, 4)
+    with torch.no_grad():
+        conv.attention.zero_()
+    torch.testing.assert_close(conv(x, PROPAGATION), MATRIX @ x @ conv.weight)
+
+
+@pytest.mark.parametrize("kind", BACKBONES)
+def test_sparse_features_give_the_same(kind):
+    conv, x = made(kind), normal(9, 4).relu()
+    torch.testing.assert_close(conv(Sparse.from_dense(x), PROPAGATION), conv(x, PROPAGATION))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("kind", BACKBONES)
+def test_a_convolution_projects_row_by_row_and_then_spreads(kind, sparse):
+    conv, x = made(kind), normal(9, 4).relu()
+    projected = conv.project(Sparse.from_dense(x) if sparse else x)
+    torch.testing.assert_close(projected, torch.stack([row @ conv.weight for row in x]))
+    torch.testing.assert_close(conv.propagate(projected, PROPAGATION), conv(x, PROPAGATION))
+
+
+@pytest.mark.parametrize("kind", BACKBONES)
+def test_a_gradient_goes_through_the_projection_alone(kind):
+    conv, x, weight = made(kind), normal(9, 4).requires_grad_(), normal(9, 16, seed=5)
+    projected = conv.project(x)
+    (through,) = torch.autograd.grad(conv.propagate(projected, PROPAGATION), projected, weight)
+    (whole,) = torch.autograd.grad(conv(x, PROPAGATION), x, weight)
+    torch.testing.assert_close(through @ conv.weight.t(), whole)
+
+
+@pytest.mark.parametrize("kind", BACKBONES)
+def test_new_nodes_that_nobody_hears_change_nothing(kind):
+    conv, x = made(kind), normal(11, 4)
+    nodes, new = torch.tensor([0, 3]), torch.tensor([0, 1])
+    ones = torch.ones(2, dtype=torch.float64)
+    around = torch.ones(9, dtype=torch.float64)
+    attached = AttachedGraph(PROPAGATION, around, nodes, new, ones, 2, both_ways=False, loop=1.0)
+    value = conv(x, attached)
+    torch.testing.assert_close(value[:9], conv(x[:9], PROPAGATION))
+    alone = AttachedGraph(PROPAGATION, around, nodes[:0], new[:0], ones[:0], 2, loop=1.0)
+    assert not torch.allclose(value[9:], conv(x, alone)[9:])
+
+
+@pytest.mark.parametrize("kind", BACKBONES)
+def test_networks_of_every_kind(kind):
+    torch.manual_seed(0)
+    net = GraphNetwork(4, 16, 3, 0.5, kind).double()
+    conv = CONVS[kind]
+    assert type(net.encoder) is conv
+    assert type(net.classifier.conv) is conv
+    x = normal(9, 4)
+    hidden = net.encoder(x, PROPAGATION).relu()
+    hidden = net.classifier.conv(hidden, PROPAGATION).relu()
+    torch.testing.assert_close(net(x, PROPAGATION), net.classifier.linear(hidden))
+
+
+CPU = torch.device("cpu")
+NUM_NODES = 14
+EDGES = random_edges(NUM_NODES, 16, seed=3)
+
+
+def decoder(width=3):
+    torch.manual_seed(0)
+    return EdgeDecoder(width).double()
+
+
+def closed_adjacency():
+    return dense_adjacency(EDGES, NUM_NODES, undirected=True) + torch.eye(NUM_NODES)
+
+
+def reconstruction(**limits):
+    return Reconstruction(undirected_adjacency(EDGES, NUM_NODES), CPU, **limits)
+
+
+def exact(scorer, embeddings):
+    """The weighted squared errors of all pairs, every node joined to itself."""
+    closed = closed_adjacency()
+    turned = embeddings @ scorer.weight
+    scores = (turned @ turned.t()).sigmoid()
+    size = closed.sum()
+    weight = torch.where(closed > 0, 1.0, size / (closed.numel() - size))
+    return (weight * (scores - closed).square()).sum()
+
+
+def test_scores_equal_the_formula():
+    scorer = decoder()
+    one, other = normal(5, 3), normal(5, 3, seed=1)
+    weight = scorer.weight.tolist()
+    expected = []
+    for left, right in zip(one.tolist(), other.tolist(), strict=True):
+        turned = [
+            [sum(v * weight[i][j] for i, v in enumerate(row)) for j in range(3)]
+            for row in (left, right)
+        ]
+        product = sum(a * b for a, b in zip(*turned, strict=True))
+        expected.append(1 / (1 + math.exp(-product)))
+    assert scorer(one, other).tolist() == pytest.approx(expected)
+
+
+def test_scores_among_nodes_are_those_of_their_rows():
+    scorer, embeddings = decoder(), normal(6, 3).requires_grad_()
+    sources, targets = torch.tensor([0, 5, 2, 2]), torch.tensor([0, 1, 4, 4])
+    ours = scorer.among(embeddings, sources, targets)
+    theirs = scorer(embeddings[sources], embeddings[targets])
+    torch.testing.assert_close(ours, theirs)
+    over, upstream = [embeddings, scorer.weight], normal(4, seed=2)
+    torch.testing.assert_close(
+        torch.autograd.grad(ours, over, upstream), torch.autograd.grad(theirs, over, upstream)
+    )
+    nobody = torch.zeros(0, dtype=torch.long)
+    assert scorer.among(embeddings, nobody, nobody).shape == (0,)
+
+
+def test_edges_are_those_of_the_graph_and_the_loops():
+    pairs = reconstruction().edges
+    closed = torch.zeros(NUM_NODES, NUM_NODES)
+    closed[pairs // NUM_NODES, pairs % NUM_NODES] = 1
+    assert torch.equal(closed, closed_adjacency().float())
+    assert pairs.numel() == int(closed.sum())
+
+
+@pytest.mark.parametrize("limit", [2**17, 20])
+def test_random_pairs_are_edges_and_others(limit):
+    loss = reconstruction(limit=limit)
+    closed = closed_adjacency().flatten()
+    seen = torch.zeros(2, NUM_NODES**2, dtype=torch.bool)
+    expected = min(limit, int(closed.sum()))
+    with seeded(0):
+        for _ in range(100):
+            drawn, others, is_other = loss._draw()
+            assert drawn.shape == others.shape == (expected,)
+            assert (closed[drawn] == 1).all()
+            assert torch.equal(is_other, closed[others] == 0)
+            seen[0, drawn] = True
+            seen[1, others] = True
+    assert torch.equal(seen[0], closed == 1)
+    assert seen[1].all()
+
+
+@pytest.mark.parametrize("limit", [2**17, 20])
+def test_right_on_average(limit):
+    scorer = decoder()
+    embeddings = 1.5 * normal(NUM_NODES, 3, seed=4)
+    loss = reconstruction(limit=limit)
+    assert (loss.edges.numel() > limit) == (limit == 20)
+    with seeded(0), torch.no_grad():
+        values = torch.stack([loss(scorer, embeddings) for _ in range(3000)])
+        wanted = exact(scorer, embeddings)
+    assert values.std() > 0
+    assert abs(values.mean() - wanted) < 4 * values.std() / 3000**0.5
+    assert 4 * values.std() / 3000**0.5 < 0.02 * wanted
+
+
+def test_gradient_is_right_on_average():
+    scorer = decoder()
+    embeddings = normal(NUM_NODES, 3, seed=4).requires_grad_()
+    loss, over = reconstruction(), [scorer.weight, embeddings]
+    wanted = torch.cat(
+        [part.flatten() for part in torch.autograd.grad(exact(scorer, embeddings), over)]
+    )
+    with seeded(0):
+        found = torch.stack(
+            [
+                torch.cat(
+                    [part.flatten() for part in torch.autograd.grad(loss(scorer, embeddings), over)]
+                )
+                for _ in range(1000)
+            ]
+        )
+    assert ((found.mean(0) - wanted).abs() < 5 * found.std(0) / 1000**0.5).all()
+
+
+def test_all_edges_count_when_they_are_within_the_limit():
+    loss = reconstruction()
+    drawn, _, _ = loss._draw()
+    assert torch.equal(drawn, loss.edges)
+    drawn, _, _ = reconstruction(limit=loss.edges.numel())._draw()
+    assert torch.equal(drawn, loss.edges)
+
+
+@pytest.mark.parametrize("num_nodes", [1, 2, 5])
+def test_a_complete_graph_has_only_edges_to_miss(num_nodes):
+    pairs = [(i, j) for i in range(num_nodes) for j in range(num_nodes)]
+    loss = Reconstruction(undirected_adjacency(edges(pairs), num_nodes), CPU)
+    scorer, embeddings = decoder(), normal(num_nodes, 3).requires_grad_()
+    value = loss(scorer, embeddings)
+    turned = embeddings @ scorer.weight
+    torch.testing.assert_close(value, (1 - (turned @ turned.t()).sigmoid()).square().sum())
+    (gradient,) = torch.autograd.grad(value, embeddings)
+    assert torch.isfinite(gradient).all()

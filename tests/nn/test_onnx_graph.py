@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from evengraph.nn.onnx_graph import OnnxGraph, import_onnx
-from evengraph.ops.propagate import Scaling
+from evengraph.ops.features import Scaling
 from evengraph.ops.trees import Trees, tree_values
 from small_graphs import normal
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from test_unified import BOTH, FIRST, PATH, SECOND, fixed, inputs_of, network
 
-from evengraph.nn.tracing import gradient_times_input, trace_unified
+from evengraph.nn.attribution import gradient_times_input, trace_unified
 from small_graphs import dense_adjacency, dense_semantic, dense_structural, dense_symmetric, normal
 
 DIRECTION = torch.tensor([1.0, 0.0, -1.0], dtype=torch.float64)

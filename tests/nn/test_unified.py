@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from evengraph.nn import Connectivity, UnifiedNetwork, unified
-from evengraph.ops.propagate import adjacency, propagation_matrix
+from evengraph.fast.unignn import Connectivity, UnifiedNetwork
+from evengraph.nn import unified
 from evengraph.ops.semantic import prepare_clusters
-from evengraph.ops.sparse import Sparse, to_scipy
+from evengraph.ops.sparse import Sparse, adjacency, propagation_matrix, to_scipy
 from evengraph.ops.structural import structural_adjacency
 from small_graphs import (
     dense_adjacency,

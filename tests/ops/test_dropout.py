@@ -7,7 +7,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evengraph.training.ranks import Part
 from evengraph.core.rng import seeded
 from evengraph.fast.dropout import Noise, _device_dropout, relu_dropout
 from small_graphs import normal
@@ -99,9 +98,7 @@ def test_a_part_of_a_batch_drops_what_the_whole_batch_does(dropout):
         whole = dropout(x, 0.5, share=None)
     with seeded(0):
         part = dropout(x[:, index], 0.5, share=(index, 6))
-    with seeded(0):
     torch.testing.assert_close(part, whole[:, index])
-    torch.testing.assert_close(everything, whole)
 
 
 @pytest.mark.parametrize(("shape", "words"), [((2, 4), 1), ((3, 3), 2)])

@@ -16,17 +16,22 @@ from evengraph.ops.losses import (
     balanced_softmax,
     class_cross_entropy,
     class_loss,
+    conflict,
     conflict_weights,
+    cosine_weights,
+    divergences,
     effective_number_weights,
     focal_cross_entropy,
     inverse_class_weights,
     labelled_loss,
     log_sizes,
     prior_offsets,
+    soft_labels,
+    topology_margins,
     weighted_cross_entropy,
 )
-from evengraph.ops.propagate import undirected_adjacency
-from small_graphs import edges, normal
+from evengraph.ops.sparse import Sparse, undirected_adjacency
+from small_graphs import dense_symmetric, edges, normal
 
 WEIGHTS = torch.tensor([0.05, 0.5, 1.0], dtype=torch.float64)
 GAMMAS = [0.0, 0.5, 1.0, 2.0]
@@ -44,12 +49,6 @@ def test_one_over_the_class_size():
 
 def test_an_empty_class_weighs_nothing():
     assert inverse_class_weights(torch.tensor([2, 0])).tolist() == [0.5, 0]
-
-
-def test_each_class_weighs_the_same_in_all():
-    counts = torch.tensor([341, 158, 73, 34, 15, 7, 3])
-    weights = inverse_class_weights(counts, torch.float64)
-    torch.testing.assert_close(weights * counts, torch.ones(7, dtype=torch.float64))
 
 
 @given(st.integers(1, 9), st.integers(0, 99), st.sampled_from([None, WEIGHTS]), st.booleans())
@@ -218,16 +217,6 @@ def test_class_balanced_is_a_weighted_mean(size, seed, beta):
     assert float(class_balanced(logits, labels, COUNTS, beta)) == pytest.approx(total / norm)
 
 
-def test_class_balanced_lies_between_plain_and_inverse_weights():
-    logits, labels = rows_of(9)
-    logits.requires_grad_()
-    plain = cross_entropy(logits, labels)
-    same_value_and_gradient(class_balanced(logits, labels, COUNTS, 0), plain, logits)
-    inverse = cross_entropy(logits, labels, inverse_class_weights(COUNTS, torch.float64))
-    nearly = class_balanced(logits, labels, COUNTS, 1 - 1e-9)
-    torch.testing.assert_close(nearly, inverse, rtol=1e-5, atol=1e-8)
-
-
 @given(st.integers(1, 4), st.integers(2, 9), st.integers(0, 99))
 def test_a_batch_of_runs_is_each_run(runs, size, seed):
     """A weight per node, 0 for unlabelled ones, gives value and gradient of each run alone."""
@@ -302,13 +291,6 @@ def test_losses_by_name(name, more, seed):
     assert found.item() == pytest.approx(expected, rel=1e-6)
 
 
-def test_the_weights_of_renode_are_those_of_its_defaults():
-    loss = labelled_loss("renode", RING, NODES, LABELS, LABEL_COUNTS)
-    sizes = torch.tensor([2 / 3, 1, 2])[LABELS]
-    by_rank = conflict_weights(RING, NODES, LABELS, LABEL_COUNTS, 0.5, 1.5)
-    torch.testing.assert_close(loss.weights, by_rank * sizes)
-
-
 @pytest.mark.parametrize("offsets", [None, torch.tensor([0.5, -1.0, 2.0])])
 def test_margins_are_added(offsets):
     logits, margins = normal(6, 3), normal(6, 3, seed=1)
@@ -317,7 +299,123 @@ def test_margins_are_added(offsets):
     assert loss(logits, torch.zeros(())) == loss(logits)
 
 
-def test_reweighting_gives_every_class_the_same_say():
-    logits = normal(6, 3).float()
-    mean = cross_entropy(logits, LABELS, 1 / LABEL_COUNTS)
-    torch.testing.assert_close(class_loss("reweight", LABELS, LABEL_COUNTS)(logits), mean)
+def path(num_nodes):
+    """Nodes in a row, each joined to the next."""
+    matrix = torch.zeros(num_nodes, num_nodes, dtype=torch.float64)
+    for node in range(num_nodes - 1):
+        matrix[node, node + 1] = matrix[node + 1, node] = 1
+    return dense_symmetric(matrix)
+
+
+def dense_conflict(matrix, nodes, labels):
+    """Totoro by its formula, row by row of the whole inverse."""
+    size, num_classes = matrix.shape[0], max(labels) + 1
+    walks = 0.15 * torch.linalg.inv(torch.eye(size, dtype=torch.float64) - 0.85 * matrix)
+    means = [
+        walks[[n for n, y in zip(nodes, labels, strict=True) if y == c]].mean(0)
+        for c in range(num_classes)
+    ]
+    return [
+        sum(float(walks[n] @ means[c]) for c in range(num_classes) if c != y)
+        for n, y in zip(nodes, labels, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "labels"), [([0, 4, 6], [0, 0, 1]), ([6, 1, 3, 0, 2], [0, 1, 2, 1, 0])]
+)
+def test_conflicts_are_those_of_the_inverse(nodes, labels):
+    matrix, classes = path(7), torch.tensor(labels)
+    propagation = Sparse.from_dense(matrix.float())
+    counts = torch.bincount(classes)
+    found = conflict(propagation, torch.tensor(nodes), classes, counts)
+    assert found.tolist() == pytest.approx(dense_conflict(matrix, nodes, labels), rel=1e-3)
+
+
+def test_weights_run_down_half_a_cosine():
+    weights = cosine_weights(torch.tensor([0.3, 0.1, 0.9, 0.4, 0.2]), 0.5, 1.5)
+    expected = [0.5 + 0.5 * (1 + math.cos(math.pi * rank / 4)) for rank in (2, 0, 4, 3, 1)]
+    assert weights.tolist() == pytest.approx(expected)
+    assert cosine_weights(torch.tensor([0.3]), 0.5, 1.5).tolist() == [1.5]
+
+
+def test_weights_of_a_graph():
+    # 0 - 1 - ... - 6; node 4 is nearer to the other class than 0, and 6 meets both of them
+    nodes, labels, counts = torch.tensor([0, 4, 6]), torch.tensor([0, 0, 1]), torch.tensor([2, 1])
+    line = edges([(node, node + 1) for node in range(6)])
+    found = conflict_weights(undirected_adjacency(line, 7), nodes, labels, counts, 0.2, 1.0)
+    met = dense_conflict(path(7), nodes.tolist(), labels.tolist())
+    by_cosine = {rank: 0.2 + 0.4 * (1 + math.cos(math.pi * rank / 2)) for rank in range(3)}
+    expected = [by_cosine[sorted(met).index(value)] for value in met]
+    assert found.tolist() == pytest.approx(expected)
+    assert conflict_weights(undirected_adjacency(line, 7), nodes, labels, counts).max() == 1.5
+
+
+def shares(size, num_classes, seed=0):
+    return normal(size, num_classes, seed=seed).softmax(1)
+
+
+def js(p, q):
+    """Jensen-Shannon divergence of two lists."""
+    middle = [(a + b) / 2 for a, b in zip(p, q, strict=True)]
+    return sum(
+        (a * math.log(a / m) + b * math.log(b / m)) / 2
+        for a, b, m in zip(p, q, middle, strict=True)
+    )
+
+
+def by_hand(around, labels, connectivity, distribution):
+    num_classes = around.shape[1]
+    usual = []
+    for label in range(num_classes):
+        rows = [row for row, own in zip(around.tolist(), labels, strict=True) if own == label]
+        usual.append([sum(column) / len(rows) for column in zip(*rows, strict=True)])
+    found = []
+    for row, y in zip(around.tolist(), labels, strict=True):
+        line = []
+        for k in range(num_classes):
+            acm = min(1.0, row[y] / usual[y][y] * usual[y][k] / row[k])
+            gap = max(js(usual[y], usual[k]), 1e-6)
+            adm = (js(row, usual[y]) ** 2 + gap**2 - js(row, usual[k]) ** 2) / (2 * gap**2)
+            line.append(0.0 if k == y else connectivity * math.log(acm) - distribution * adm)
+        found.append(line)
+    return torch.tensor(found, dtype=torch.float64)
+
+
+@given(st.integers(0, 99), st.sampled_from([(2.5, 0.5), (1.0, 0.0), (0.0, 1.0)]))
+def test_margins_by_hand(seed, strengths):
+    labels = [0, 0, 1, 1, 1, 2, 0]
+    around = shares(7, 3, seed)
+    found = topology_margins(around, torch.tensor(labels), *strengths)
+    torch.testing.assert_close(found, by_hand(around, labels, *strengths), rtol=1e-6, atol=1e-8)
+
+
+def test_the_only_node_of_its_class_is_as_usual():
+    labels = torch.tensor([0, 1, 2])
+    found = topology_margins(shares(3, 3), labels, 2.5, 0.5)
+    torch.testing.assert_close(found, torch.zeros(3, 3, dtype=torch.float64), atol=1e-9, rtol=0)
+
+
+def test_shares_of_nothing_give_no_infinities():
+    around = torch.tensor([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    found = topology_margins(around, torch.tensor([0, 0, 1, 2]), 2.5, 0.5)
+    assert torch.isfinite(found).all()
+
+
+def test_divergences_are_those_of_pairs():
+    one, other = shares(4, 5, 1), shares(3, 5, 2)
+    expected = [[js(p, q) for q in other.tolist()] for p in one.tolist()]
+    torch.testing.assert_close(divergences(one, other), torch.tensor(expected).double())
+    assert divergences(one, one).diagonal().tolist() == pytest.approx([0] * 4)
+
+
+def test_soft_labels_are_labels_or_smoothed_predictions():
+    logits, counts = normal(5, 3), torch.tensor([6, 3, 1])
+    found = soft_labels(logits, torch.tensor([4, 1]), torch.tensor([2, 0]), counts, 1.2)
+    assert found[4].tolist() == [0, 0, 1]
+    assert found[1].tolist() == [1, 0, 0]
+    warmth = [0.4 * n / 10 + 0.6 for n in (6, 3, 1)]
+    scale = [1.2 * (t + 1 - max(warmth)) for t in warmth]
+    for node in (0, 2, 3):
+        parts = [math.exp(float(z) * s) for z, s in zip(logits[node], scale, strict=True)]
+        assert found[node].tolist() == pytest.approx([p / sum(parts) for p in parts])

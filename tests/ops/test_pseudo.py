@@ -63,21 +63,6 @@ def test_confident_takes_every_node_above_the_threshold(situation):
     )
 
 
-def test_equal_confidence_goes_by_id():
-    probabilities = torch.tensor([[0.2, 0.8]] * 5)
-    everyone = torch.ones(5, dtype=torch.bool)
-    nodes, labels = balanced_pseudo_labels(probabilities, torch.tensor([3, 1]), everyone, 0.5)
-    assert nodes.tolist() == [0, 1]
-    assert labels.tolist() == [1, 1]
-
-
-def test_a_class_with_too_few_gives_all_it_has():
-    probabilities = torch.tensor([[0.9, 0.1], [0.1, 0.9], [0.6, 0.4]])
-    everyone = torch.ones(3, dtype=torch.bool)
-    nodes, labels = balanced_pseudo_labels(probabilities, torch.tensor([9, 2]), everyone, 0.5)
-    assert (nodes.tolist(), labels.tolist()) == ([1], [1])
-
-
 def test_nothing_to_choose():
     probabilities = torch.tensor([[0.9, 0.1], [0.1, 0.9]])
     everyone, nobody = torch.ones(2, dtype=torch.bool), torch.zeros(2, dtype=torch.bool)

@@ -1,21 +1,31 @@
 """semantic_propagate against the product with the dense matrix (Eq. 5, 6)."""
 
+import itertools
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.cluster import KMeans
+from sklearn.datasets import make_blobs
 
 from evengraph.core.rng import generator
+from evengraph.datasets import toy
 from evengraph.fast.kmeans import flatten_clusters
 from evengraph.ops import semantic, sparse
-from evengraph.ops.propagate import adjacency
 from evengraph.ops.semantic import (
+    cluster_means,
+    fill_empty,
+    kmeans,
+    nearest_mean,
     prepare_clusters,
     propagate_clusters,
     propagate_halves,
     semantic_propagate,
+    start_seeds,
+    unit_rows,
 )
-from evengraph.ops.sparse import Sparse
+from evengraph.ops.sparse import Sparse, adjacency, sparsify
 from small_graphs import dense_semantic, dense_symmetric, normal, random_edges
 
 
@@ -65,28 +75,6 @@ def test_prepared_clusters_give_the_same(assignment):
     x = normal(assignment.numel(), 2)
     prepared = prepare_clusters(assignment, 15, torch.float64)  # the last ones empty
     assert torch.equal(semantic_propagate(x, prepared), semantic_propagate(x, assignment))
-
-
-def test_by_hand():
-    x = torch.tensor([[3.0], [6.0], [9.0]])
-    propagated = semantic_propagate(x, torch.tensor([0, 0, 1]))
-    # (3 + 6 + 3) / 3, (3 + 6 + 6) / 3, (9 + 9) / 2
-    assert propagated.flatten().tolist() == [4, 5, 9]
-
-
-def test_one_cluster_and_a_cluster_each():
-    x = normal(5, 2)
-    one = semantic_propagate(x, torch.zeros(5, dtype=torch.long))
-    torch.testing.assert_close(one, (x.sum(0) + x) / 6)
-    torch.testing.assert_close(semantic_propagate(x, torch.arange(5)), x)
-
-
-def test_input_is_left_alone():
-    x = normal(4, 2)
-    before = x.clone()
-    semantic_propagate(x, torch.tensor([0, 1, 1, 0]))
-    semantic_propagate(x, torch.tensor([0, 1, 1, 0]), torch.tensor([1]))
-    assert torch.equal(x, before)
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (4, 0)])
@@ -154,3 +142,212 @@ def test_kernels_get_rows_without_gaps(form, monkeypatch):
     clusters = prepare_clusters(assignment, 3, x.dtype)
     assert clusters.chunks is not None
     torch.testing.assert_close(propagate_clusters(x, clusters), plain)
+
+
+def inertia(x, assignment):
+    """Eq. 4: squared distances to the means of the clusters."""
+    total = 0.0
+    for cluster in assignment.unique():
+        rows = x[assignment == cluster].double()
+        total += float((rows - rows.mean(0)).square().sum())
+    return total
+
+
+def blobs():
+    x, _ = make_blobs(400, 8, centers=12, cluster_std=1.5, random_state=3)
+    return torch.from_numpy(x).float()
+
+
+def words():
+    return toy(500, 1000, 300, 4, seed=2).x
+
+
+@given(st.integers(1, 14), st.integers(1, 3), st.integers(0, 500), st.data())
+def test_every_cluster_is_used(num_rows, width, seed, data):
+    k = data.draw(st.integers(1, num_rows))
+    distinct = data.draw(st.integers(1, num_rows))  # often far fewer than clusters
+    x = normal(distinct, width, seed=seed, dtype=torch.float32)
+    x = x[torch.arange(num_rows) % distinct]
+    for rows in (x, Sparse.from_dense(x)):
+        assignment = kmeans(rows, k, seed)
+        assert assignment.dtype == torch.int64
+        assert assignment.shape == (num_rows,)
+        assert assignment.unique().tolist() == list(range(k))
+
+
+def test_filling_an_empty_cluster_empties_no_other():
+    assignment = torch.tensor([0, 0, 1, 1, 1])
+    fill_empty(assignment, torch.zeros(5), 5)
+    assert assignment.sort().values.tolist() == [0, 1, 2, 3, 4]
+    assignment = torch.tensor([0, 0, 1, 1, 1])
+    fill_empty(assignment, torch.tensor([1.0, 2.0, 3.0, 9.0, 4.0]), 3)
+    assert assignment.tolist() == [0, 0, 1, 2, 1]  # the farthest row
+
+
+def test_every_row_ends_up_with_the_nearest_mean():
+    x = blobs()
+    assignment = kmeans(x, 30, 0, tolerance=0)
+    assert torch.equal(nearest_mean(x, cluster_means(x, assignment, 30)), assignment)
+
+
+@pytest.mark.parametrize("make", [blobs, words])
+def test_same_seed_same_clusters(make):
+    x = make()
+    assert torch.equal(kmeans(x, 20, 5), kmeans(x, 20, 5))
+    assert not torch.equal(kmeans(x, 20, 5), kmeans(x, 20, 6))
+
+
+def test_global_random_state_is_neither_read_nor_changed(random_state):
+    x = blobs()
+    torch.manual_seed(0)
+    first = kmeans(x, 20, 5)
+    torch.manual_seed(1)
+    before = random_state()
+    assert torch.equal(kmeans(x, 20, 5), first)
+    assert random_state() == before
+
+
+@pytest.mark.parametrize(("make", "k"), [(blobs, 12), (blobs, 30), (words, 20), (words, 40)])
+def test_as_tight_as_scikit_learn(make, k):
+    x = make()
+    seeds = range(5)
+    ours = sum(inertia(x, kmeans(sparsify(x), k, seed)) for seed in seeds)
+    theirs = sum(
+        KMeans(k, n_init=1, max_iter=100, random_state=seed).fit(x.numpy()).inertia_
+        for seed in seeds
+    )
+    assert ours < 1.02 * theirs
+
+
+def test_rows_far_from_the_origin():
+    x, _ = make_blobs(300, 3, centers=6, cluster_std=0.05, random_state=0)
+    x = torch.tensor(x, dtype=torch.float32)
+    near, far = kmeans(x, 6, 0), kmeans(x + 1000, 6, 0)
+    assert inertia(x, far) == pytest.approx(inertia(x, near), rel=0.02)
+    means = cluster_means(x + 1000, far, 6)
+    assert (nearest_mean(x + 1000, means) == far).float().mean() > 0.99
+
+
+def test_rows_in_several_chunks_give_the_same_clusters(monkeypatch):
+    from evengraph.ops.semantic import kmeans as function
+
+    x = words()
+    whole = function(x, 20, 0)
+    monkeypatch.setitem(function.__globals__, "CHUNK", 1000)
+    assert torch.equal(function(x, 20, 0), whole)
+
+
+@given(st.integers(2, 30), st.integers(0, 1000), st.data())
+def test_a_start_never_gets_worse(num_rows, seed, data):
+    k = data.draw(st.integers(1, num_rows))
+    x = normal(num_rows, 3, seed=seed)
+    start = torch.arange(num_rows)[torch.randperm(num_rows, generator=_stream(seed))] % k
+    after = kmeans(x, k, 0, start=start)
+    assert inertia(x, after) <= inertia(x, start) * (1 + 1e-9)
+
+
+def _stream(seed):
+    return torch.Generator().manual_seed(seed)
+
+
+def test_a_good_start_is_kept_and_left_alone():
+    x = blobs()
+    start = kmeans(x, 12, 0)
+    copy = start.clone()
+    assert torch.equal(kmeans(x, 12, 99, start=start), kmeans(x, 12, 98, start=start))
+    assert torch.equal(start, copy)
+
+
+def test_no_iterations_left_still_fills_every_cluster():
+    x = torch.zeros(5, 2)
+    assert kmeans(x, 5, 0, max_iterations=0).unique().numel() == 5
+
+
+@pytest.mark.parametrize("k", [0, -1, 6])
+def test_bad_number_of_clusters(k):
+    with pytest.raises(
+        ValueError, match=f"k must lie between 1 and the number of rows, 5, got {k}"
+    ):
+        kmeans(normal(5, 2), k, 0)
+
+
+@given(st.integers(1, 12), st.integers(1, 6), st.integers(0, 1000))
+def test_means_and_the_nearest_of_them(num_rows, k, seed):
+    x = normal(num_rows, 3, seed=seed)
+    assignment = torch.randint(k, (num_rows,), generator=_stream(seed))
+    means = torch.zeros(k, 3, dtype=torch.float64)
+    for cluster in assignment.unique():
+        means[cluster] = x[assignment == cluster].mean(0)
+    nearest = torch.cdist(x, means).argmin(1)
+    for rows in (x, Sparse.from_dense(x)):
+        torch.testing.assert_close(cluster_means(rows, assignment, k), means)
+        assert torch.equal(nearest_mean(rows, means), nearest)
+
+
+# Several starts.
+
+
+def partitions(num_rows, k):
+    """All ways to divide rows into k clusters that are not empty."""
+    for ids in itertools.product(range(k), repeat=num_rows - 1):  # the first row has the name 0
+        if len({0, *ids}) == k:
+            yield torch.tensor([0, *ids])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_enough_starts_find_the_best_of_all_partitions(seed):
+    x = normal(8, 2, seed=seed)
+    best = min(inertia(x, one) for one in partitions(8, 3))
+    assert inertia(x, kmeans(x, 3, seed, starts=40)) == pytest.approx(best, rel=1e-9)
+
+
+@pytest.mark.parametrize("make", [blobs, words])
+def test_the_tightest_start_is_returned(make):
+    x = make()
+    rows, starts = sparsify(x), 6
+    alone = [kmeans(rows, 20, seed) for seed in start_seeds(3, starts)]
+    best = min(alone, key=lambda assignment: inertia(x, assignment))
+    assert torch.equal(kmeans(rows, 20, 3, starts=starts), best)
+    assert torch.equal(kmeans(rows, 20, 3, starts=1), kmeans(rows, 20, 3))
+
+
+# Rows of length one.
+
+
+@given(st.integers(1, 9), st.integers(1, 5), st.integers(0, 200))
+def test_unit_rows_are_directions(num_rows, width, seed):
+    x = normal(num_rows, width, seed=seed)
+    x[torch.rand(num_rows, generator=_stream(seed)) < 0.3] = 0
+    expected = torch.stack([row / row.norm() if row.any() else row for row in x])
+    torch.testing.assert_close(unit_rows(x), expected)
+    sparse = unit_rows(Sparse.from_dense(x))
+    torch.testing.assert_close(sparse.matrix.to_dense(), expected)
+    torch.testing.assert_close(sparse.transpose.to_dense(), expected.T)
+
+
+def test_unit_rows_of_a_symmetric_matrix_have_their_own_transpose():
+    x = torch.tensor([[0.0, 3.0], [3.0, 4.0]])
+    sparse = unit_rows(Sparse.symmetric(x.to_sparse_csr()))
+    expected = torch.tensor([[0.0, 1.0], [0.6, 0.8]])
+    torch.testing.assert_close(sparse.matrix.to_dense(), expected)
+    torch.testing.assert_close(sparse.transpose.to_dense(), expected.T)
+
+
+def test_an_empty_cluster_is_filled_before_means_move():
+    x = torch.tensor([0.0, 0.1, 0.2, 9.0, 9.1, 9.2]).unsqueeze(1)
+    found = kmeans(x, 2, 0, start=torch.zeros(6, dtype=torch.long))
+    assert found[:3].unique().numel() == found[3:].unique().numel() == 1
+    assert found[0] != found[3]
+
+
+def test_means_that_hardly_move_end_it():
+    x = blobs()
+    once, coarse = kmeans(x, 30, 0, max_iterations=1), kmeans(x, 30, 0, tolerance=1e9)
+    assert torch.equal(coarse, once)
+    assert not torch.equal(kmeans(x, 30, 0), once)
+
+
+def test_clusters_do_not_depend_on_the_unit_of_the_rows():
+    x = blobs()
+    for unit in (2.0**-12, 2.0**12):
+        assert torch.equal(kmeans(unit * x, 30, 0), kmeans(x, 30, 0))

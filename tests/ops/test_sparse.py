@@ -6,22 +6,38 @@ import scipy.sparse as sp
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch_geometric.data import Data
+from torch_geometric.utils import to_undirected
 
 from evengraph.ops import sparse
 from evengraph.ops.sparse import (
     Sparse,
+    adjacency,
+    diffuse,
     from_scipy,
+    neighbour_averages,
+    neighbour_means,
+    normalise,
+    pagerank_rows,
+    personalised_pagerank,
+    propagation_matrix,
+    relation_adjacency,
     row_entries,
     scatter_sum,
     sparsify,
     take,
     to_scipy,
+    undirected_adjacency,
+    weighted_adjacency,
 )
 from small_graphs import (
     assert_same_product,
     dense_adjacency,
+    dense_row,
+    dense_symmetric,
+    edge_lists,
+    edges,
     normal,
-    random_edges,
     value_and_gradient,
 )
 
@@ -81,15 +97,6 @@ def test_columns_without_entries_are_left_out(dense):
     assert torch.equal(narrow.matrix.to_dense(), dense[:, occupied])
     assert torch.equal(narrow.transpose.to_dense(), dense[:, occupied].t())
     assert_same_product(narrow, dense[:, occupied], normal(occupied.numel(), 2))
-
-
-def test_rows_then_columns_give_the_same_product():
-    dense = dense_adjacency(random_edges(40, 80), 40)
-    nodes = torch.tensor([7, 3, 30])
-    x = normal(40, 2)
-    occupied, narrow = Sparse.from_dense(dense).rows(nodes).without_empty_columns()
-    assert 0 < occupied.numel() < 40
-    torch.testing.assert_close(narrow @ x[occupied], dense[nodes] @ x)
 
 
 @given(matrices(), st.data())
@@ -207,3 +214,213 @@ def test_kernels_get_the_chunks_of_rows_that_a_matrix_lacks(monkeypatch):
     chunks = sparse.chunk_rows_fixed(matrix.crow_indices(), matrix.col_indices().numel())
     for given_chunks in (None, chunks):
         torch.testing.assert_close(sparse.product(matrix, x, given_chunks), dense @ x)
+
+
+@given(edge_lists())
+def test_adjacency_is_binary_without_loops(graph):
+    edge_index, num_nodes = graph
+    matrix = adjacency(edge_index, num_nodes)
+    expected = dense_adjacency(edge_index, num_nodes)
+    assert np.array_equal(matrix.toarray(), expected.numpy())
+    assert matrix.nnz == int(expected.sum())
+
+
+@given(edge_lists())
+def test_undirected_adjacency_reads_edges_in_both_directions(graph):
+    edge_index, num_nodes = graph
+    matrix = undirected_adjacency(edge_index, num_nodes)
+    expected = dense_adjacency(edge_index, num_nodes, undirected=True)
+    assert matrix.format == "csr"
+    assert np.array_equal(matrix.toarray(), expected.numpy())
+    assert matrix.nnz == int(expected.sum())
+
+
+def test_normalising_refuses_one_way_edges():
+    matrix = adjacency(edges([(0, 1), (1, 2)]), 3)
+    for how in ("row", "symmetric"):
+        with pytest.raises(ValueError, match="symmetric"):
+            normalise(matrix, how)
+    with pytest.raises(ValueError, match="symmetric"):
+        propagation_matrix(matrix, torch.device("cpu"))
+
+
+@pytest.mark.parametrize("bad", [[(0, 3)], [(-1, 0)]])
+def test_adjacency_refuses_ids_outside_the_graph(bad):
+    with pytest.raises(ValueError, match="edge_index must hold node ids from 0 to 2"):
+        adjacency(edges(bad), 3)
+
+
+@given(edge_lists(), st.sampled_from(["symmetric", "row"]), st.integers(0, 99))
+def test_normalise_equals_the_formula_with_weights_too(graph, how, seed):
+    edge_index, num_nodes = graph
+    weights = normal(num_nodes, num_nodes, seed=seed).abs()
+    weighted = dense_adjacency(edge_index, num_nodes, undirected=True) * (weights + weights.t())
+    matrix = sp.csr_matrix(weighted.numpy())
+    before = matrix.copy()
+    formula = {"symmetric": dense_symmetric, "row": dense_row}[how]
+    value = torch.from_numpy(normalise(matrix, how).toarray())
+    torch.testing.assert_close(value, formula(weighted))
+    assert (matrix != before).nnz == 0
+
+
+@given(edge_lists(), st.sampled_from(["symmetric", "row"]))
+def test_normalised_products_equal_the_formula(graph, how):
+    edge_index, num_nodes = graph
+    binary = adjacency(to_undirected(edge_index, num_nodes=num_nodes), num_nodes)
+    formula = {"symmetric": dense_symmetric, "row": dense_row}[how]
+    dense = formula(dense_adjacency(edge_index, num_nodes, undirected=True))
+    matrix = propagation_matrix(binary, CPU, how=how, dtype=torch.float64)
+    assert_same_product(matrix, dense, normal(num_nodes, 3))
+
+
+def test_diffusion_adds_the_start_again():
+    matrix = propagation_matrix(undirected_adjacency(edges([(0, 1)]), 2), torch.device("cpu"))
+    x = torch.tensor([[1.0], [0.0]])
+    torch.testing.assert_close(diffuse(matrix, x, 1, 0.2), torch.tensor([[0.6], [0.4]]))
+    torch.testing.assert_close(diffuse(matrix, x, 2, 0.2), torch.tensor([[0.6], [0.4]]))
+    assert torch.equal(diffuse(matrix, x, 0, 0.2), x)
+
+
+def weighted(edge_index, weight, num_nodes=5):
+    return Data(x=torch.eye(num_nodes), edge_index=edge_index, edge_weight=weight)
+
+
+def test_weights_of_repeated_edges_are_summed_and_the_larger_direction_counts():
+    edge_index = torch.tensor([[0, 0, 1, 2, 3], [1, 1, 0, 3, 3]])
+    matrix = undirected_adjacency(edge_index, 5, torch.tensor([1.0, 2.0, 2.5, 4.0, 9.0]))
+    expected = np.zeros((5, 5))
+    expected[0, 1] = expected[1, 0] = 3.0
+    expected[2, 3] = expected[3, 2] = 4.0
+    assert np.array_equal(matrix.toarray(), expected)
+
+
+def test_the_unit_of_weights_does_not_matter():
+    edge_index = torch.tensor([[0, 1, 1, 2, 3, 4], [1, 0, 2, 1, 4, 3]])
+    weight = torch.tensor([1.0, 1.0, 3.0, 3.0, 0.0, 0.0])
+    euros, cents = (weighted_adjacency(weighted(edge_index, w)) for w in (weight, 100 * weight))
+    np.testing.assert_allclose(euros.toarray(), cents.toarray(), rtol=1e-6)
+    assert euros.data.mean() == 1
+    assert euros.nnz == 4
+    plain = Data(x=torch.eye(5), edge_index=edge_index)
+    equal = weighted_adjacency(weighted(edge_index, torch.full((6,), 0.1)))
+    assert (equal != weighted_adjacency(plain)).nnz == 0
+    assert equal.dtype == np.float32
+
+
+def test_means_over_neighbours_count_weights():
+    edge_index = torch.tensor([[0, 0, 1, 2], [1, 2, 0, 0]])
+    matrix = undirected_adjacency(edge_index, 4, torch.tensor([1.0, 3.0, 1.0, 3.0]))
+    rows = neighbour_means(matrix, CPU, torch.float64) @ torch.eye(4, dtype=torch.float64)
+    assert rows.tolist() == [[0, 0.25, 0.75, 0], [1, 0, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0]]
+
+
+def related_graph(weighted):
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        arcs = torch.stack([torch.randint(high, (40,)) for high in (3, 9, 9)])
+        arcs = torch.unique(arcs[:, arcs[1] != arcs[2]], dim=1)
+        weight = torch.rand(arcs.shape[1]) + 0.1
+    both = torch.cat([arcs[1:], arcs[1:].flip(0)], 1)
+    parts = {"relation_weight": weight, "edge_weight": weight.repeat(2)} if weighted else {}
+    return Data(
+        x=torch.rand(9, 4, dtype=torch.float64),
+        edge_index=both,
+        relation_index=arcs,
+        num_relations=4,  # the last one has no edge
+        **parts,
+    )
+
+
+def looped_mean(graph, relation):
+    """The weighted mean over the neighbours of each node in one relation."""
+    rows = torch.zeros_like(graph.x)
+    for node in range(graph.num_nodes):
+        total = 0.0
+        for place, (kind, end, other) in enumerate(graph.relation_index.T.tolist()):
+            if kind == relation and end == node:
+                weight = float(graph.relation_weight[place]) if "relation_weight" in graph else 1.0
+                rows[node] += weight * graph.x[other]
+                total += weight
+        if total:
+            rows[node] /= total
+    return rows
+
+
+def test_relations_stay_apart():
+    for graph in (related_graph(False), related_graph(True)):
+        averages = neighbour_averages(graph, 2, torch.float64)
+        assert [steps for _, steps in averages] == [1, 2, 1, 1, 1, 1]
+        for relation, (matrix, _) in enumerate(averages[2:]):
+            torch.testing.assert_close(matrix @ graph.x, looped_mean(graph, relation))
+        assert averages[0].matrix is averages[1].matrix
+        assert relation_adjacency(graph, 3).nnz == 0
+
+
+def test_without_relations_only_hops():
+    graph = related_graph(False)
+    plain = Data(x=graph.x, edge_index=graph.edge_index)
+    assert len(neighbour_averages(plain, 2)) == 2
+    assert neighbour_averages(graph, 0) == []
+
+
+@given(edge_lists(), st.sampled_from([0.05, 0.15, 0.5, 0.9]))
+def test_it_is_the_inverse(drawn, teleport):
+    matrix = dense_symmetric(dense_adjacency(*drawn, undirected=True))
+    x = normal(drawn[1], 3)
+    eye = torch.eye(drawn[1], dtype=torch.float64)
+    expected = teleport * torch.linalg.inv(eye - (1 - teleport) * matrix) @ x
+    found = personalised_pagerank(Sparse.from_dense(matrix), x, teleport)
+    torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
+
+
+# Some rows, the largest entries of each.
+
+
+def rows(edge_index, num_nodes, nodes, **settings):
+    matrix = propagation_matrix(undirected_adjacency(edge_index, num_nodes), CPU)
+    found = pagerank_rows(matrix, torch.tensor(nodes).long(), **settings)
+    assert found.shape == (len(nodes), num_nodes)
+    return found
+
+
+def inverse(edge_index, num_nodes, teleport):
+    matrix = dense_symmetric(dense_adjacency(edge_index, num_nodes, undirected=True))
+    identity = torch.eye(num_nodes, dtype=torch.float64)
+    return teleport * torch.linalg.inv(identity - (1 - teleport) * matrix)
+
+
+@pytest.mark.parametrize("teleport", [0.05, 0.5])
+@given(graph=edge_lists())
+def test_all_rows_are_those_of_the_inverse(graph, teleport):
+    edge_index, num_nodes = graph
+    every = list(range(num_nodes))
+    found = rows(edge_index, num_nodes, every, teleport=teleport, keep=num_nodes)
+    expected = inverse(edge_index, num_nodes, teleport)
+    torch.testing.assert_close(found.to_dense().double(), expected, atol=1e-5, rtol=1e-4)
+
+
+def test_only_the_largest_entries_are_kept():
+    path = edges([(0, 1), (1, 2), (2, 3), (3, 4), (5, 6)])
+    found = rows(path, 7, [0, 4], teleport=0.3, keep=2)
+    assert found.crow_indices().tolist() == [0, 2, 4]
+    assert [sorted(part.tolist()) for part in found.col_indices().split(2)] == [[0, 1], [3, 4]]
+    exact = inverse(path, 7, 0.3)[[0, 4]]
+    kept = found.to_dense().double()
+    torch.testing.assert_close(kept[kept > 0], exact[kept > 0], atol=1e-3, rtol=1e-3)
+
+
+def test_what_cannot_be_reached_is_no_entry():
+    found = rows(edges([(0, 1)]), 4, [0, 3], teleport=0.2, keep=4)
+    assert found.crow_indices().tolist() == [0, 2, 3]
+
+
+def test_no_rows():
+    assert rows(edges([(0, 1)]), 3, [], teleport=0.1, keep=2).to_dense().shape == (0, 3)
+
+
+def test_blocks_change_nothing(monkeypatch):
+    ring = edges([(node, (node + 1) % 9) for node in range(9)])
+    whole = rows(ring, 9, list(range(9)), teleport=0.1, keep=5)
+    monkeypatch.setattr("evengraph.ops.sparse.PAGERANK_ENTRIES", 18)
+    parts = rows(ring, 9, list(range(9)), teleport=0.1, keep=5)
+    torch.testing.assert_close(parts.to_dense(), whole.to_dense())

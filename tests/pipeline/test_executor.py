@@ -1,20 +1,44 @@
+"""Jobs and where they run: here, in processes, side by side and on Ray; what a record holds."""
+
 import os
+import pickle
+import platform
 import signal
 import socket
 import sqlite3
+import sys
 import threading
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
 
+import numpy
 import pytest
 import torch
 
+from evengraph.datasets import toy
 from evengraph.lab.reproduce import Plan, reproduce, resolve, run_stored
 from evengraph.lab.store import Store
-from evengraph.methods import METHODS
+from evengraph.methods import GCN, METHODS, UniGNN
+from evengraph.methods.bases.search import Committee
+from evengraph.metrics import evaluate
+from evengraph.metrics.calibration import Calibrator
+from evengraph.pipeline import executor as environment
+from evengraph.pipeline import executor as memory
 from evengraph.pipeline import executor as module
-from evengraph.pipeline.executor import DIED, Executor, Failure, Job, choose_executor
+from evengraph.pipeline.executor import (
+    DIED,
+    Executor,
+    Failure,
+    Job,
+    LoadedGraph,
+    NamedGraph,
+    PeakMemory,
+    choose_executor,
+    failure_of,
+    score,
+)
+from evengraph.splits import Natural, Step
 from tiny_experiments import ended, entry, failed, figures, spec_of, toy_job, wait_for
 
 HERE = Executor()
@@ -443,3 +467,170 @@ def test_an_experiment_with_a_choice_goes_through_several_processes(path):
     assert plan.missing() == []
     assert [len(cell.rows) for cell in plan.cells()] == [2, 1]
     assert len(store.rows()) == 3
+
+
+def make_job(graph):
+    return Job(label="gcn", graph=graph, protocol=Natural(), method=GCN(), seed=0)
+
+
+def test_a_loaded_graph_is_sent_as_arrays_that_are_made_once():
+    graph = toy(60, 200, 8, 2)
+    graph.class_names = ["no", "yes"]
+    source = LoadedGraph(graph)
+    assert source.load() is graph
+    first, second = source.__getstate__(), source.__getstate__()
+    assert isinstance(first["x"], numpy.ndarray)
+    assert first["x"] is second["x"]  # joblib maps an array once
+    again = pickle.loads(pickle.dumps(source)).load()
+    assert again.class_names == ["no", "yes"]
+    for name in ("x", "edge_index", "y"):
+        assert torch.equal(again[name], graph[name])
+
+
+def test_read_only_arrays_become_tensors_that_can_be_written():
+    source = LoadedGraph(toy(60, 200, 8, 2))
+    arrays = dict(source.__getstate__())
+    arrays["x"] = arrays["x"].copy()
+    arrays["x"].flags.writeable = False
+    other = LoadedGraph.__new__(LoadedGraph)
+    other.__setstate__(arrays)
+    other.load().x[0, 0] = 7.0
+    assert arrays["x"][0, 0] != 7.0
+
+
+def test_a_named_graph_is_loaded_once(monkeypatch):
+    from evengraph.pipeline import executor as jobs
+
+    jobs._load_once.cache_clear()
+    names = []
+    monkeypatch.setattr(jobs, "load", lambda name, root: names.append(name) or toy(60, 200, 8, 2))
+    assert NamedGraph("toy").load() is NamedGraph("toy").load()
+    assert names == ["toy"]
+    jobs._load_once.cache_clear()
+
+
+def test_a_task_is_not_copied_where_it_is_already():
+    graph = toy(60, 200, 8, 2)
+    assert make_job(LoadedGraph(graph)).make_task("cpu").graph.x is graph.x
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "reason"),
+    [
+        (ValueError("no\nand why"), "ValueError", "no"),
+        (KeyError(), "KeyError", "KeyError"),
+        (RuntimeError("odd shapes"), "RuntimeError", "odd shapes"),
+        (RuntimeError("can't allocate memory"), "MemoryError", "GCN ran out of memory: can't"),
+    ],
+)
+def test_a_failure_has_one_line(error, kind, reason):
+    failure = failure_of(make_job(NamedGraph("toy")), error)
+    assert failure.kind == kind
+    assert failure.reason.startswith(reason)
+    assert "\n" not in failure.reason
+    assert type(failure.error).__name__ == kind
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return toy()
+
+
+def fitted(graph, **options):
+    job = Job(
+        label="gcn",
+        graph=LoadedGraph(graph),
+        method=GCN(max_epochs=5),
+        seed=3,
+        **{"protocol": Step()} | options,
+    )
+    task = job.make_task("cpu")
+    return job, task, GCN(max_epochs=5).fit(task, seed=3)
+
+
+def test_a_record_holds_what_the_method_gives(graph):
+    job, task, model = fitted(graph)
+    record = score(job, task, model, seconds=2.5, together=4).record
+    values = evaluate(task, model.predict_proba(task.graph))
+    assert record.metrics["macro_f1"] == pytest.approx(100 * values["macro_f1"])
+    assert record.per_class["recall"] == pytest.approx(
+        [100 * r for r in values["per_class_recall"]]
+    )
+    assert record.confusion_matrix == values["confusion_matrix"]
+    assert record.epochs == record.total_epochs == 5
+    assert len(record.history["loss"]) == len(record.history["score"]) == 6
+    assert record.validation == pytest.approx(max(record.history["score"]))
+    assert record.criterion == "Macro-F1"
+    assert record.class_counts == task.class_counts.tolist()
+    assert (record.seconds, record.together, record.seed) == (2.5, 4, 3)
+    assert not record.interrupted
+    optional = {"calibration", "settings", "memory", "summary", "agreement"}
+    assert optional.isdisjoint(record.as_dict())
+
+
+def test_a_record_of_a_committee_counts_how_often_agreement_is_right(graph, monkeypatch):
+    job, task, model = fitted(graph)
+    sure = model.predict_proba(task.graph)
+    members = torch.stack([sure, sure, sure.roll(1, dims=1)])
+    monkeypatch.setattr(model, "predict_members", lambda graph: Committee.even(members))
+    model.summary_ = ["Chose it."]
+    record = score(job, task, model).record
+    correct = (sure.argmax(1) == task.graph.y)[task.test]
+    assert record.agreement == [{"from": 0.5, "nodes": len(correct), "correct": int(correct.sum())}]
+    assert record.summary == ["Chose it."]
+
+
+def test_calibration_is_a_part_of_its_own(graph):
+    job, task, model = fitted(graph, calibrate=True)
+    record = score(job, task, model).record
+    plain = score(*fitted(graph)).record
+    assert record.metrics == plain.metrics
+    probabilities = model.predict_proba(task.graph)
+    calibrator = Calibrator.fit(probabilities[task.val], task.graph.y[task.val])
+    assert record.calibration["calibrator"] == calibrator.as_dict()
+    assert 0 <= record.calibration["metrics"]["calibrated_error"] <= 100
+    assert record.all_metrics == {**record.metrics, **record.calibration["metrics"]}
+    assert record.settings["max_epochs"] == 5
+
+
+def test_a_record_names_the_criterion():
+    job, task, model = fitted(toy(400, 1600, 64, 2, size_ratio=0.1), protocol=Natural(train=0.3))
+    record = score(job, task, model).record
+    assert record.criterion == "mean of average precision and balanced accuracy"
+    assert record.validation == pytest.approx(max(record.history["score"]), abs=1e-3)
+
+
+def test_a_record_holds_what_auto_stood_for(graph):
+    job, task, _ = fitted(graph)
+    model = UniGNN(max_epochs=1).fit(task, seed=3)
+    assert score(job, task, model).record.resolved == {"alpha": model.alpha_}
+    model = UniGNN(alpha=1, max_epochs=1).fit(task, seed=3)
+    assert "resolved" not in score(job, task, model).record.as_dict()
+
+
+def test_it_says_where_a_run_took_place():
+    here = environment.describe(torch.device("cpu"))
+    assert here["python"] == platform.python_version()
+    assert here["torch"] == torch.__version__
+    assert here["device"].startswith("cpu")
+    assert here["threads"] >= 1
+
+
+def test_without_git_there_is_no_commit(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    assert environment.describe(torch.device("cpu"))["commit"] is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the memory of a process")
+def test_the_peak_is_measured_although_it_is_freed():
+    with PeakMemory(torch.device("cpu")) as peak:
+        block = torch.ones(64 * 2**20 // 4)  # 64 MiB
+        del block
+    assert 0.05 < peak.gib < 1
+
+
+def test_a_system_that_does_not_tell(monkeypatch):
+    monkeypatch.setattr(memory, "_process_memory", lambda name: None)
+    with PeakMemory(torch.device("cpu")) as peak:
+        pass
+    assert peak.gib is None

@@ -8,6 +8,13 @@ import torch
 
 from evengraph.methods import GCN, METHODS, LabelPropagation, Method
 from evengraph.testing import METHOD_CHECKS, check_method
+from evengraph.testing.method import (
+    expect,
+    expect_equal,
+    expect_error,
+    expect_probabilities,
+)
+from evengraph.testing.tasks import VALID_TASKS, small_task, task_with, with_graph
 
 
 @final
@@ -67,3 +74,86 @@ def test_what_a_method_declares_is_held_against_it():
         check_method(GCN, deterministic=True, only="different_seeds_differ")
     with pytest.raises(AssertionError, match="accuracy on the training nodes is"):
         check_method(GCN, train_accuracy=1.0, only="it_learns")
+
+
+def test_a_condition():
+    expect(True, "no")
+    expect(torch.tensor(True), "no")
+    with pytest.raises(AssertionError, match="no"):
+        expect(False, "no")
+
+
+@pytest.mark.parametrize("other", [torch.tensor([1.0, 2.5]), torch.tensor([[1.0, 2.0]])])
+def test_the_same_bits(other):
+    values = torch.tensor([1.0, 2.0])
+    expect_equal(values, values.clone(), "differ")
+    with pytest.raises(AssertionError, match="differ"):
+        expect_equal(values, other, "differ")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (torch.ones(2, 3) / 3, "shape"),
+        (torch.tensor([[float("nan"), 1.0]]), "finite"),
+        (torch.tensor([[1.5, -0.5]]), "negative"),
+        (torch.tensor([[0.5, 0.4]]), "sum to one"),
+        (torch.tensor([[0.5, 0.5]], requires_grad=True), "gradients"),
+    ],
+)
+def test_rows_are_probabilities(values, message):
+    expect_probabilities(torch.tensor([[0.5, 0.5]]), 1, 2)
+    with pytest.raises(AssertionError, match=message):
+        expect_probabilities(values, 1, 2)
+
+
+def test_an_error_with_its_words():
+    def fail():
+        raise ValueError("top must be at least 0.")
+
+    assert expect_error(ValueError, "top", fail) == "top must be at least 0."
+    with pytest.raises(AssertionError, match="does not contain 'node'"):
+        expect_error(ValueError, "node", fail)
+    with pytest.raises(AssertionError, match="no ValueError was raised"):
+        expect_error(ValueError, "top", lambda: None)
+
+
+def test_small_task_has_one_small_class():
+    assert small_task().class_counts.tolist() == [10, 10, 2]
+    assert small_task(num_classes=2).num_classes == 2
+
+
+def test_task_with_has_the_class_counts_asked_for():
+    task = task_with(9, 4, 1)
+    assert task.class_counts.tolist() == [9, 4, 1]
+    assert int(task.val.sum()) == 15
+    assert not (task.train & task.val).any()
+
+
+def test_valid_tasks_are_what_they_are_called():
+    tasks = {name: edit(small_task()) for name, edit in VALID_TASKS.items()}
+    assert tasks["one_training_node_in_a_class"].class_counts.tolist() == [10, 10, 1]
+    assert tasks["one_training_node_in_every_class"].class_counts.tolist() == [1, 1, 1]
+    for label in range(3):
+        task = tasks[f"class_{label}_missing_from_validation"]
+        assert label not in task.graph.y[task.val]
+    for label in (0, 2):
+        task = tasks[f"isolated_training_nodes_of_class_{label}"]
+        nodes = (task.train & (task.graph.y == label)).nonzero()
+        assert len(nodes)
+        assert not torch.isin(task.graph.edge_index, nodes).any()
+        assert task.graph.num_edges > 0
+    node = tasks["an_isolated_training_node"].train.nonzero()[0]
+    assert node not in tasks["an_isolated_training_node"].graph.edge_index
+    assert tasks["no_edges"].graph.num_edges == 0
+    assert (tasks["all_nodes_labelled"].train | tasks["all_nodes_labelled"].val).all()
+    for name, task in tasks.items():
+        assert task.class_counts.min() > 0, name
+        assert task.val.any(), name
+
+
+def test_with_graph_leaves_the_task_alone():
+    task = small_task()
+    other = with_graph(task, y=torch.zeros_like(task.graph.y))
+    assert not other.graph.y.any()
+    assert task.graph.y.any()

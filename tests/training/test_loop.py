@@ -1,13 +1,31 @@
 """The training loop, on modules whose scores are written down beforehand."""
 
 import math
+import re
+import sys
+import warnings
 from contextlib import nullcontext
+from dataclasses import replace
 
 import pytest
+import rich.progress
 import torch
 from torch import nn
+from torch.nn.functional import dropout, mse_loss
 
+from evengraph.core.rng import seeded
 from evengraph.training import History, loop, train, train_stepwise
+from evengraph.training import loop as progress
+from evengraph.training.loop import (
+    LINE_EVERY,
+    MESSAGE,
+    Checkpoint,
+    count_bar,
+    epoch_bar,
+    epoch_lines,
+    waits_for_gpu,
+)
+from small_graphs import normal
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -156,10 +174,6 @@ def test_interrupt_before_anything_happened_is_passed_on():
         run([KeyboardInterrupt()])
 
 
-def test_an_undisturbed_run_is_not_interrupted():
-    assert not run([0.1, 0.2])[2].interrupted
-
-
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_a_loss_that_is_no_number_stops_with_advice(value):
     def loss(module, index):
@@ -167,12 +181,6 @@ def test_a_loss_that_is_no_number_stops_with_advice(value):
 
     with pytest.raises(FloatingPointError, match=f"{value} in epoch 2.*smaller learning_rate"):
         run([0.1] * 5, loss=loss)
-
-
-def test_an_empty_history():
-    history = History()
-    assert history.epochs == 0
-    assert history.best_score == -math.inf
 
 
 def test_stepwise_training_stops_early():
@@ -250,3 +258,209 @@ def test_an_epoch_that_cannot_be_recorded_is_trained_in_plain_steps(monkeypatch,
         assert history.epochs == 2 * loop.RECORD_AFTER
         weights.append(module.weight.item())
     assert weights[0] == weights[1]
+
+
+PARAMS = {"learning_rate": 0.1, "weight_decay": 0.0, "max_epochs": 12, "patience": 100}
+
+
+class Epochs:
+    """A loss with dropout, and a count of epochs that the checkpoint has to store."""
+
+    def __init__(self, net):
+        self.net, self.x, self.count = net, normal(20, 3).float(), 0
+
+    def __call__(self):
+        self.count += 1
+        loss = mse_loss(self.net(dropout(self.x)), self.x[:, :1])
+        return loss, torch.tensor(float(-abs(self.count - 8)))
+
+    def state_dict(self):
+        return {"count": self.count}
+
+    def load_state_dict(self, state):
+        self.count = state["count"]
+
+
+def trained(checkpoint=None, stop_after=None):
+    def on_epoch(history):
+        if history.epochs == stop_after:
+            raise RuntimeError("killed")
+
+    with seeded(0):
+        net = nn.Linear(3, 1)
+        history = train(net, Epochs(net), checkpoint=checkpoint, on_epoch=on_epoch, **PARAMS)
+    return history, net.weight.detach()
+
+
+def test_a_killed_run_resumes_bit_by_bit(tmp_path):
+    expected, weights = trained()
+    path = tmp_path / "folder" / "run.pt"
+    with pytest.raises(RuntimeError, match="killed"):
+        trained(Checkpoint(path, every=0), stop_after=5)
+    assert path.exists()
+    history, again = trained(Checkpoint(path, every=0))
+    assert (history.loss, history.score) == (expected.loss, expected.score)
+    assert history.best_epoch == expected.best_epoch == 7
+    assert torch.equal(again, weights)
+    assert not path.exists()  # complete
+
+
+def test_a_file_is_written_only_after_some_time(tmp_path):
+    checkpoint = Checkpoint(tmp_path / "run.pt", every=1000)
+    with pytest.raises(RuntimeError, match="killed"):
+        trained(checkpoint, stop_after=5)
+    assert not checkpoint.path.exists()
+
+
+@pytest.fixture
+def modes(monkeypatch):
+    """Without a GPU torch has no such mode."""
+    modes = [0]
+    monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: modes[-1])
+    monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", modes.append)
+    return modes
+
+
+def test_reports_are_collected_and_other_warnings_pass(modes):
+    def rehearse():
+        with waits_for_gpu() as found:
+            warnings.warn(f"called a {MESSAGE}", stacklevel=1)
+            warnings.warn("another", stacklevel=1)
+        return found
+
+    with pytest.warns(UserWarning, match="another") as passed:
+        found = rehearse()
+    assert len(found) == len(passed) == 1
+    assert modes == [0, "warn", 0]
+
+
+def test_the_mode_comes_back_after_an_error(modes):
+    with pytest.raises(KeyError), waits_for_gpu():
+        raise KeyError
+    assert modes[-1] == 0
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_torch_reports_what_waits():
+    x = torch.ones(3, device="cuda")
+    with waits_for_gpu() as found:
+        x.sum().item()
+    assert found
+    with waits_for_gpu() as found:
+        x.sum()
+    assert not found
+
+
+def history(*scores, patience=10, max_epochs=100):
+    best = max(scores)
+    latest = max(index for index, score in enumerate(scores) if score == best)
+    return History(
+        [0.5] * len(scores),
+        list(scores),
+        best_epoch=latest,
+        first_best_epoch=scores.index(best),
+        best_score=best,
+        patience=patience,
+        max_epochs=max_epochs,
+    )
+
+
+@pytest.fixture
+def updates(monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        rich.progress.Progress, "update", lambda self, bar, **fields: seen.append(fields)
+    )
+    return seen
+
+
+def test_no_bar_away_from_a_terminal(capsys):
+    with epoch_bar("GCN") as show:
+        assert show is None
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_bar_on_a_terminal_unless_unwanted(monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with epoch_bar("GCN") as show:
+        assert show is not None
+    with epoch_bar("GCN", visible=False) as show:
+        assert show is None
+
+
+def test_the_bar_goes_to_stderr(monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with epoch_bar("GCN", visible=True) as show:
+        show(history(0.25, 0.5))
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "GCN" in err
+    assert "50.0" in err
+
+
+def test_the_bar_fills_as_patience_runs_out(updates):
+    with epoch_bar("GCN", visible=True) as show:
+        show(history(0.1, 0.5, patience=4))
+        show(history(0.1, 0.5, 0.2, 0.3, patience=4))
+        show(history(0.1, 0.5, 0.2, 0.3, 0.6, patience=4))
+    assert [fields["completed"] for fields in updates] == [0, 2, 0]
+    assert {fields["total"] for fields in updates} == {4}
+    facts = updates[-1]["facts"]
+    assert "epoch    4" in facts
+    assert "best 60.0 at 4" in facts
+
+
+def test_a_stage_with_a_name_is_named(updates):
+    with epoch_bar("seed 5", visible=True) as show:
+        for stage in ("", "Double balancing on GraphSAGE", "Logistic"):
+            show(replace(history(0.5), stage=stage))
+    titles = [fields["description"] for fields in updates]
+    assert titles == ["seed 5", "seed 5, Double balancing", "seed 5, Logistic"]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("stage", ["", "Double balancing on GraphSAGE"])
+def test_bar_and_time_are_whole_in_a_narrow_terminal(width, stage, monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", str(width))
+    with epoch_bar("seed 5", visible=True) as show:
+        show(replace(history(*[0.5] * 1500, patience=2000, max_epochs=5000), stage=stage))
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
+    line = next(line for line in re.split(r"[\r\n]+", plain) if "epoch" in line)
+    assert line.count("━") + line.count("╸") + line.count("╺") >= 15
+    assert "0:00:0" in line
+    assert ("val" in line) == (width == 120)
+
+
+def test_things_done_are_counted(monkeypatch):
+    steps = []
+    monkeypatch.setattr(rich.progress.Progress, "advance", lambda self, bar: steps.append(bar))
+    with count_bar("fitting", 3, visible=True) as count:
+        count()
+        count()
+    assert len(steps) == 2
+
+
+def test_nothing_is_counted_away_from_a_terminal(capsys):
+    with count_bar("fitting", 3) as count:
+        count()
+    assert capsys.readouterr() == ("", "")
+
+
+def test_lines_are_written_every_few_seconds_and_name_the_stage(monkeypatch):
+    clock, lines = [0.0], []
+    monkeypatch.setattr(progress, "monotonic", lambda: clock[0])
+    show = epoch_lines("seed 5", lines.append)
+    show(history(0.25))
+    assert not lines
+    clock[0] = LINE_EVERY
+    show(history(0.25, 0.5))
+    clock[0] += LINE_EVERY / 2
+    show(history(0.25, 0.5, 0.4))
+    clock[0] += LINE_EVERY / 2
+    show(replace(history(0.25, 0.5, 0.4), stage="Logistic"))
+    assert lines == [
+        "seed 5: epoch 1, val 50.0, best 50.0 at 1, 5 s",
+        "seed 5, Logistic: epoch 2, val 40.0, best 50.0 at 1, 10 s",
+    ]

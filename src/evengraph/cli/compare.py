@@ -115,8 +115,7 @@ def compare(
     from evengraph.cli.opening import open_data, warn_of_gaps
     from evengraph.cli.options import parse_seconds
     from evengraph.cli.training import train_methods
-    from evengraph.core.devices import pick_device
-    from evengraph.core.machine import keep_freed_memory
+    from evengraph.core.machine import keep_freed_memory, pick_device
     from evengraph.pipeline.run import RunPlan, comparison_executor, comparison_plan
 
     keep_freed_memory()

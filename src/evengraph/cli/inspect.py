@@ -18,6 +18,7 @@ from evengraph.cli.options import (
     Ratio,
     column_options,
 )
+from evengraph.core.wings import is_packed, wing
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -96,14 +97,13 @@ def _print_inspection(
     content: dict[str, Any], source: GraphSource, packed: dict[str, Any] | None
 ) -> None:
     """Print the inspection, the split that run would use, and the commands to run next."""
-    from evengraph.cli.run import given_split
-    from evengraph.disk.inspection import methods_view
+    from evengraph.cli.training import given_split
     from evengraph.report.terminal import inspection_view
     from evengraph.splits import SPLITS
 
     out.print(inspection_view(content))
     if packed is not None and packed["num_nodes"] >= MIN_NODES:
-        out.print("", methods_view(packed), sep="\n")
+        out.print("", wing("disk").methods_view(packed), sep="\n")
     if not source.is_dataset and source.default_split == "given":
         split = given_split(source.graph, SPLITS["given"]().val)
         print_sentence(f"Split: run uses {split}.")
@@ -129,27 +129,22 @@ def _packed_content(data: str, columns: Columns) -> dict[str, Any] | None:
 
     It is large if the usual inspection would take more than a part of the memory.
     """
-    from evengraph.disk import PackedGraph, is_packed
-    from evengraph.disk.inspection import inspect_packed
-    from evengraph.disk.open import memory_to_read
-
     if columns or not is_packed(data):
         return None
-    packed = PackedGraph.open(data)
+    disk = wing("disk")
+    packed = disk.PackedGraph.open(data)
     with err.status("inspecting"):
         packed.check()
-        inspection = inspect_packed(packed)
-    large = SLOWER * memory_to_read(packed) > min(inspection.free_memory, LARGE)
-    return inspection.as_dict() | {"large": large}
+        inspection = disk.inspect_packed(packed)
+    large = SLOWER * disk.memory_to_read(packed) > min(inspection.free_memory, LARGE)
+    return {**inspection.as_dict(), "large": large}
 
 
 def _print_packed(content: dict[str, Any], json: bool) -> None:
-    from evengraph.disk.inspection import packed_view
-
     if json:
         out.print(dumps(content, indent=1), soft_wrap=True, markup=False)
     else:
-        out.print(packed_view(content))
+        out.print(wing("disk").packed_view(content))
 
 
 def _visible_labels(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from inspect import cleandoc
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 from rich.markup import escape
@@ -23,8 +23,6 @@ def methods(
     ] = None,
 ) -> None:
     """List the methods: idea, reference, cost, parameters."""
-    from dataclasses import asdict
-
     from evengraph.methods import METHODS
     from evengraph.pipeline.parameters import known_method
     from evengraph.report.terminal import method_card, parameter_line, parameter_table
@@ -45,7 +43,7 @@ def methods(
                 for parameter, value in description.fields.items()
                 if parameter not in shared or shared[parameter] != value
             }
-            out.print(method_card(asdict(description) | {"fields": special}))
+            out.print(method_card(description._asdict() | {"fields": special}))
             out.print()
         out.print(f"Defaults of all methods, unless listed above: {parameter_line(shared)}")
 
@@ -53,21 +51,8 @@ def methods(
 SECTION = re.compile(r"^(Args|Shapes|Cost|Departs|Reference):$", flags=re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Description:
-    """The content of a method's docstring.
-
-    Args:
-        name: Key in `METHODS`.
-        title: Name in the literature.
-        idea: Summary line.
-        cost: Time in nodes, edges and width.
-        edges: What it uses of the edges.
-        reference: The paper.
-        fields: Parameters with their defaults, those of all methods last.
-        meanings: Description of each parameter.
-        text: The rest of the docstring, one line per paragraph and item of a list.
-    """
+class Description(NamedTuple):
+    """The content of a method's docstring; `meanings` describe its parameters, `fields`."""
 
     name: str
     title: str

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from shlex import join
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rich.markup import escape
 
 from evengraph.cli.console import StageLines, err, print_notes
 from evengraph.cli.options import FLAGS, Columns
+from evengraph.core.wings import is_packed, wing
 
 if TYPE_CHECKING:
     from evengraph.core.task import Task
@@ -38,18 +39,17 @@ def open_data(
     A packed graph may stay on disk; `memory` is then the limit, and `ranks` work on it together.
     """
     from evengraph.datasets import DATASETS
-    from evengraph.disk import PackedGraph, is_packed
-    from evengraph.pipeline.sources import open_dataset, open_on_disk, open_tables
+    from evengraph.pipeline.sources import open_dataset, open_tables
     from evengraph.training.ranks import ALONE
 
-    if is_packed(data) and not PackedGraph.open(data).num_classes:
+    if is_packed(data) and not wing("disk").PackedGraph.open(data).num_classes:
         raise ValueError(f"{data} was packed without labels; pack it again with a label column.")
     if on_disk:
         if columns and is_packed(data):
             flags = ", ".join(FLAGS.get(name, f"--{name}") for name in columns)
             raise ValueError(f"{data} is packed: `pack` has chosen its columns; leave out {flags}.")
-        progress = StageLines()
-        return open_on_disk(data, memory, device=device, progress=progress, ranks=ranks or ALONE)
+        options = {"device": device, "progress": StageLines(), "ranks": ranks or ALONE}
+        return cast(GraphSource, wing("disk").open_on_disk(data, memory, **options))
     if data in DATASETS:
         if columns:
             flag = FLAGS.get(next(iter(columns)), f"--{next(iter(columns))}")
@@ -165,7 +165,7 @@ def next_commands(
     If a class may mean unlabelled, inspecting without it comes first, and the others follow suit.
     """
     from evengraph.inspection.findings import HETEROPHILY_OPTIONS, avoids_neighbours
-    from evengraph.metrics.selection import has_rare_class
+    from evengraph.metrics.multiclass import has_rare_class
     from evengraph.tables.columns import doubtful_classes
 
     if sum(count > 0 for count in inspection.labels.labelled) < 2:
@@ -238,8 +238,6 @@ def _is_folder_or_table(path: Path) -> bool:
 
 def predict_words(data: str, columns: Columns) -> list[str]:
     """DATA of `predict` that names the same graph, with its lists; empty for a packed graph."""
-    from evengraph.disk import is_packed
-
     if is_packed(Path(data).expanduser()):
         return []
     edges = [columns["edges"]] if "edges" in columns else []

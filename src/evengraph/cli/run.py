@@ -27,6 +27,7 @@ from evengraph.cli.options import (
     column_options,
     complete_methods,
 )
+from evengraph.core.wings import stays_on_disk, wing
 
 if TYPE_CHECKING:
     from evengraph.pipeline.run import RunPlan
@@ -119,19 +120,17 @@ def run(
     from evengraph.cli.opening import open_data, show_classes
     from evengraph.cli.options import make_protocol, parse_methods, parse_settings
     from evengraph.cli.training import train_methods
-    from evengraph.core.devices import pick_device
-    from evengraph.core.machine import keep_freed_memory
+    from evengraph.core.machine import keep_freed_memory, pick_device
     from evengraph.datasets import DATASETS
     from evengraph.methods import DEFAULT_METHOD, DEFAULT_ON_DISK, METHODS
     from evengraph.metrics.decisions import Costs
     from evengraph.pipeline.executor import Executor
     from evengraph.pipeline.parameters import parse_splits
     from evengraph.pipeline.run import RunPlan
-    from evengraph.pipeline.sources import must_stay_on_disk
     from evengraph.splits import DRAWS
 
     ranks, save = current_ranks(), own_folder(save, "model") if save else None
-    on_disk = memory is not None or not ranks.is_alone or must_stay_on_disk(data)
+    on_disk = memory is not None or not ranks.is_alone or stays_on_disk(data)
     if not on_disk:  # otherwise memory is limited
         keep_freed_memory()
     names = parse_methods(method or (DEFAULT_ON_DISK if on_disk else DEFAULT_METHOD))
@@ -199,7 +198,6 @@ def _check_save(folder: Path | None, methods: Sequence[str]) -> None:
 
 def _check_on_disk(plan: RunPlan, refit: bool | None, draw_map: bool) -> None:
     """Raise for what needs the whole graph in memory, and for a map without scikit-learn."""
-    from evengraph.disk.models import check_method
     from evengraph.pipeline.explanation import import_tsne
 
     if draw_map:
@@ -209,7 +207,7 @@ def _check_on_disk(plan: RunPlan, refit: bool | None, draw_map: bool) -> None:
     if draw_map:
         raise ValueError("--map needs the whole graph in memory.")
     for method in plan.methods.values():
-        check_method(method)
+        wing("disk").check_method(method)
     if plan.imbalance in IN_MEMORY:
         raise ValueError(f"--split {plan.imbalance} needs the whole graph in memory.")
     if refit:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from os.path import relpath
@@ -300,10 +300,13 @@ def _finish_comparison(
     plan: RunPlan, outcome: RunResults, files: RunFiles | None, draw_map: bool
 ) -> None:
     """Show which method is better, and write the comparison and a page of each method."""
+    from evengraph.pipeline.executor import Failure
     from evengraph.pipeline.run import compare_results
     from evengraph.report.terminal import comparison_notes, comparison_tables, result_tables
 
     comparison = compare_results(plan, outcome)
+    for label, reason in comparison.failed.items():  # also if its metric is undefined
+        outcome.failed.setdefault(label, Failure(reason=reason))
     content = comparison.as_dict()
     out.print()
     print_sentence(f"[bold]{escape(' '.join(comparison.verdict.sentences))}[/]")
@@ -321,8 +324,8 @@ def _finish_comparison(
     for one in comparison.standings:
         if draw_map:
             one.result["map"] = _map(outcome.fits[one.label])
-        files.write(one.label, one.result)
-    out.print(files.write_comparison(comparison), soft_wrap=True)
+        files.write(one.label, one.result, [other.label for other in comparison.standings])
+    out.print(files.write_comparison(comparison, content), soft_wrap=True)
 
 
 def _exit_status(plan: RunPlan, outcome: RunResults, *, time_limit: bool) -> None:
@@ -343,14 +346,7 @@ def _exit_status(plan: RunPlan, outcome: RunResults, *, time_limit: bool) -> Non
 
 
 class RunFiles:
-    """Where a run writes to, and with which links and commands.
-
-    Args:
-        folder: Of the whole run; with several methods, each has a folder below it.
-        plan: What is run.
-        source: Where the graph came from.
-        save: Folder of the model, if one is saved.
-    """
+    """Where a run writes to, and with which links and commands."""
 
     def __init__(
         self, folder: Path, plan: RunPlan, source: GraphSource, save: Path | None = None
@@ -362,8 +358,11 @@ class RunFiles:
             for name in plan.methods
         }
 
-    def write(self, name: str, result: dict[str, Any]) -> list[str]:
-        """Write result.json and report.html of a method; returns the lines to print."""
+    def write(self, name: str, result: dict[str, Any], beside: Sequence[str] = ()) -> list[str]:
+        """Write result.json and report.html of a method; returns the lines to print.
+
+        `beside` are the methods that have a report as well.
+        """
         from evengraph.core.files import write_json
         from evengraph.report import write_page
 
@@ -371,10 +370,10 @@ class RunFiles:
         paths = [self.folders[name] / file for file in ("result.json", PAGE)]
         lines = [written(path) for path in paths]
         write_json(result, paths[0])
-        write_page(result, paths[1], links=self._links(name))
+        write_page(result, paths[1], links=self._links(name, beside))
         return lines
 
-    def write_comparison(self, comparison: Comparison) -> str:
+    def write_comparison(self, comparison: Comparison, values: dict[str, Any]) -> str:
         """Write comparison.html, .csv and .json; returns the line to print."""
         from evengraph.core.files import write_json
         from evengraph.pipeline.comparison import write_comparison
@@ -383,9 +382,8 @@ class RunFiles:
 
         page, table, content = (self.folder / f"comparison.{k}" for k in ("html", "csv", "json"))
         line = f"{written(page)}\n  .csv and .json beside it, and a page of each method"
-        commands = self._commands_after(comparison)
-        values = {**comparison.as_dict(), "dataset": self.plan.dataset}
-        values |= {"command": typed_command(), "commands": commands}
+        values |= {"dataset": self.plan.dataset, "command": typed_command()}
+        values["commands"] = self._commands_after(comparison)
         write_comparison(comparison.standings, comparison.pairs, table)
         write_json(values, content)
         names = [one.label for one in comparison.standings]
@@ -407,7 +405,7 @@ class RunFiles:
         words = [*self._data(), *self._split(), "--method", take, "--save", "model"]
         return [join(["evengraph", "run", *words])]
 
-    def _links(self, name: str) -> list[Link]:
+    def _links(self, name: str, beside: Sequence[str]) -> list[Link]:
         """Other files that belong to the page of a method."""
         from evengraph.report.page import Link
 
@@ -421,7 +419,7 @@ class RunFiles:
             links += [
                 Link(f"../{self.folders[other].name}/{PAGE}", method.full_title)
                 for other, method in self.plan.methods.items()
-                if other != name
+                if other != name and other in beside
             ]
         return links
 

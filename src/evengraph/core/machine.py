@@ -1,4 +1,4 @@
-"""Sizes of memory: read what a user writes, print them, ask the system."""
+"""The machine: sizes of memory, processes, the allocator, devices."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ from functools import cache
 from pathlib import Path
 from threading import Thread
 from time import sleep
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
 
 UNITS = {"": 1, "B": 1}
 UNITS |= {f"{sign}B": 1000**power for power, sign in enumerate("KMGT", start=1)}
@@ -128,3 +132,31 @@ def return_freed_memory() -> None:
     if sys.platform == "linux":
         with suppress(AttributeError, OSError):
             ctypes.CDLL(None).malloc_trim(0)
+
+
+def pick_device(name: str | torch.device) -> torch.device:
+    """A device by its name; `auto` is the first GPU if there is one."""
+    import torch
+
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        device = torch.device("meta")
+    if device.type not in ("cpu", "cuda"):
+        raise ValueError(f"device must be auto, cpu, cuda or cuda:N, got {str(name)!r}.")
+    count = torch.cuda.device_count()
+    if device.type == "cuda" and (device.index or 0) >= count:
+        raise ValueError(f"There is no device {name}: torch sees {count} GPU(s).")
+    return device
+
+
+def free_memory(device: torch.device) -> int:
+    """Bytes that this process can still take on a device."""
+    if device.type != "cuda":
+        return available_memory()
+    import torch
+
+    free, _ = torch.cuda.mem_get_info(device)
+    return int(free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))

@@ -20,8 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from evengraph.core.arrays import csr_matrix
-from evengraph.core.untrusted import read_npz
+from evengraph.core.untrusted import csr_matrix, read_npz
 from evengraph.datasets.registry import DATASETS, DataMismatch, FileSet
 
 Contents = Mapping[str, bytes]

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from evengraph.core.arrays import sorted_unique
+from evengraph.core.untrusted import sorted_unique
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

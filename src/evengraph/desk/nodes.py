@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 
 from evengraph.core.errors import ArgumentError
 from evengraph.datasets import DATASETS
-from evengraph.ops.propagate import undirected_adjacency
+from evengraph.ops.sparse import undirected_adjacency
 from evengraph.pipeline.sources import GraphSource, open_dataset, open_tables
 from evengraph.pipeline.table_model import TableModel
 from evengraph.tables import Note, NoteKind, TableGraph, open_graph

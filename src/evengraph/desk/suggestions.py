@@ -30,8 +30,7 @@ from evengraph.methods import Method
 from evengraph.methods.bases.saving import MAIN
 from evengraph.methods.bases.search import Committee
 from evengraph.nn.members import Diffusion, Views
-from evengraph.ops.propagate import propagation_matrix, weighted_adjacency
-from evengraph.ops.sparse import Sparse
+from evengraph.ops.sparse import Sparse, propagation_matrix, weighted_adjacency
 from evengraph.pipeline.sources import GraphSource, open_source
 from evengraph.pipeline.table_model import TableModel
 from evengraph.tables import TableGraph, open_graph

@@ -20,7 +20,6 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, pad
 
 from evengraph.core.task import Task
-from evengraph.disk.components import view_tables
 from evengraph.disk.propagation import (
     RowBlocks,
     Walk,
@@ -31,6 +30,7 @@ from evengraph.disk.propagation import (
     mean_tables,
     own_columns,
     rescaled_table,
+    view_tables,
 )
 from evengraph.disk.tables import DerivedTable, JoinedTable, Table
 from evengraph.methods import MLP, Boosting, IceBerg, Logistic, Method, Unison
@@ -46,14 +46,20 @@ from evengraph.methods.bases.tree_engines import (
 )
 from evengraph.methods.boosting import CHUNK
 from evengraph.methods.unison import LABELLED, vote_logits
-from evengraph.metrics.selection import rare_class, score_validation_rows
-from evengraph.nn import GraphNetwork, Inputs, PlainNetwork
+from evengraph.metrics.multiclass import rare_class, score_validation_rows
 from evengraph.nn.members import HOPS, ego_share
+from evengraph.nn.networks import GraphNetwork, Inputs, PlainNetwork
+from evengraph.ops.features import join_parts
 from evengraph.ops.losses import labelled_loss
-from evengraph.ops.sparse import Sparse, first_digits, sparsify
-from evengraph.ops.structural import join_parts
+from evengraph.ops.sparse import Sparse, sparsify
 from evengraph.ops.synthesis import Propagation
-from evengraph.ops.trees import class_logits, separation_in_passes, tree_values, trees_from_tables
+from evengraph.ops.trees import (
+    class_logits,
+    first_digits,
+    separation_in_passes,
+    tree_values,
+    trees_from_tables,
+)
 from evengraph.training.ranks import Part, Ranks
 from evengraph.training.row_supply import MemoryRows, RowSupply, Shard, draw, validation_scores
 
@@ -137,7 +143,7 @@ class NetworkLearner(Learner[M]):
         """Train a new network where the rows are."""
         method = self.method
         net = new_network(method).to(supply.device)
-        method.net_ = net  # type: ignore[attr-defined]
+        method.net_ = net
         train_network(method, net, epoch(net))
         net.to(method.device_)
 

@@ -1,7 +1,7 @@
 """Matrices of a graph as CSR tensors, built where the edges are.
 
 SciPy builds them on one thread of the host, which takes minutes for hundreds of millions of edges.
-`evengraph.ops.propagate` uses these functions for edges on a GPU; both give the same matrices.
+`evengraph.ops.sparse` uses these functions for edges on a GPU; both give the same matrices.
 """
 
 from __future__ import annotations

@@ -21,12 +21,12 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import torch
 from torch import Tensor, nn
 
-from evengraph.core.devices import free_memory
+from evengraph.core.machine import free_memory
 from evengraph.core.task import Task
 from evengraph.fast import form_of
 from evengraph.fast.adam import adam_step, bias_corrections, keep_where
 from evengraph.fast.dropout import Noise
-from evengraph.metrics import batched_validation_scores, rare_class
+from evengraph.metrics.multiclass import batched_validation_scores, rare_class
 from evengraph.ops.sparse import has_kernels
 from evengraph.training.loop import History, deferred_interrupts, waits_for_gpu, weight_decays
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from evengraph.core.rng import seeded
 from evengraph.fast.replicas import Batching, Fit, Run, TaskReplicas, fit_as_batch
-from evengraph.nn import GraphNetwork, Inputs
+from evengraph.nn.networks import GraphNetwork, Inputs
 from evengraph.ops.losses import ClassTerms, class_cross_entropy
 from evengraph.training import History
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.fast.unignn import Connectivity, UnifiedNetwork, inputs_and_clusters
-from evengraph.nn.tracing import OTHERS, OWN, Contributions
+from evengraph.nn.attribution import OTHERS, OWN, Contributions
 from evengraph.ops.semantic import Clusters, semantic_propagate
 from evengraph.ops.sparse import Sparse
 

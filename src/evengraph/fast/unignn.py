@@ -36,10 +36,10 @@ from evengraph.fast.subsets import (
     semantic_propagate_subset,
 )
 from evengraph.methods.bases.method import same_graph
-from evengraph.metrics.selection import StopOn, batched_stopping_scores, stopping_score
-from evengraph.nn.layers import GraphClassifier
+from evengraph.metrics.multiclass import StopOn, batched_stopping_scores, stopping_score
+from evengraph.nn.networks import GraphClassifier
+from evengraph.ops.features import node_signatures
 from evengraph.ops.losses import inverse_class_weights, weighted_cross_entropy
-from evengraph.ops.propagate import propagation_matrix, undirected_matrix
 from evengraph.ops.pseudo import Selection, select_pseudo_labels, select_pseudo_mask
 from evengraph.ops.semantic import (
     Clusters,
@@ -51,8 +51,13 @@ from evengraph.ops.semantic import (
     semantic_propagate,
     unit_rows,
 )
-from evengraph.ops.signature import node_signatures
-from evengraph.ops.sparse import Sparse, has_kernels, sparsify
+from evengraph.ops.sparse import (
+    Sparse,
+    has_kernels,
+    propagation_matrix,
+    sparsify,
+    undirected_matrix,
+)
 from evengraph.ops.structural import bounded_path_weights
 from evengraph.training import History
 

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from evengraph.core.arrays import sorted_unique
+from evengraph.core.untrusted import sorted_unique
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

@@ -95,7 +95,7 @@ def reproduce(
     if inputs and not retry and not release and _show_finished(store, inputs):
         return
     from evengraph.cli.options import parse_methods
-    from evengraph.core.devices import pick_device
+    from evengraph.core.machine import pick_device
     from evengraph.lab.spec import read_specs
     from evengraph.pipeline.executor import choose_executor
     from evengraph.pipeline.parameters import parse_splits
@@ -127,7 +127,7 @@ def _show_finished(path: Path, inputs: Mapping[str, str]) -> bool:
     from evengraph.lab.results import tabulate
     from evengraph.lab.sources import is_finished
     from evengraph.lab.store import Store
-    from evengraph.metrics import HEADLINE
+    from evengraph.metrics.registry import HEADLINE
 
     if not path.is_file():
         return False

@@ -15,7 +15,7 @@ import numpy as np
 
 from evengraph.core.text import printable
 from evengraph.lab.store import Row, Store
-from evengraph.metrics import HEADLINE
+from evengraph.metrics.registry import HEADLINE
 from evengraph.metrics.significance import RESAMPLES, bootstrap_interval, holm, mean_ranks, t_test
 from evengraph.report.view import setting_title
 

@@ -19,7 +19,7 @@ from evengraph.lab.results import (
     compare_with_paper,
     rank_methods,
 )
-from evengraph.metrics import HEADLINE, METRICS
+from evengraph.metrics.registry import HEADLINE, METRICS
 from evengraph.report.markup import plural
 from evengraph.report.view import dataset_title
 

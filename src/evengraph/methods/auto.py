@@ -22,9 +22,8 @@ from evengraph.methods.bases.search import (
     restored,
     weighted_mean,
 )
-from evengraph.metrics import comparable_metrics
-from evengraph.nn.attribution import vote_shares, weighted_sum
-from evengraph.nn.tracing import Contributions
+from evengraph.metrics.registry import comparable_metrics
+from evengraph.nn.attribution import Contributions, vote_shares, weighted_sum
 
 LIMITS = ("max_epochs", "patience")
 AUTO = "auto"  # the metric that fits the task

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from evengraph.core.task import Task
 from evengraph.methods.bases.network import MarginMethod, NetworkKind, NetworkMethod
-from evengraph.nn import Backbone
+from evengraph.nn.networks import Backbone
 from evengraph.ops.losses import ClassTerms, class_loss, log_sizes
 
 

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from evengraph.core.task import Task
 from evengraph.methods.bases.network import NetworkKind, NetworkMethod
-from evengraph.metrics import validation_score
-from evengraph.nn import Backbone
+from evengraph.metrics.multiclass import validation_score
+from evengraph.nn.networks import Backbone
 from evengraph.ops.losses import NamedLoss, labelled_loss
-from evengraph.ops.propagate import weighted_adjacency
+from evengraph.ops.sparse import weighted_adjacency
 from evengraph.ops.synthesis import StackedFeatures, Variant, VirtualNodes
 
 

@@ -18,17 +18,18 @@ from evengraph.methods.bases.method import Method
 from evengraph.methods.bases.row_model import RowInput, hop_inputs
 from evengraph.methods.bases.saving import checked
 from evengraph.methods.bases.tree_engines import Engine, TreeParams, grower
-from evengraph.metrics import validation_score
+from evengraph.metrics.multiclass import validation_score
+from evengraph.nn.attribution import OWN, Contributions
 from evengraph.nn.onnx_graph import OnnxGraph
-from evengraph.nn.tracing import OWN, Contributions
+from evengraph.ops.features import with_log_degree
 from evengraph.ops.losses import inverse_class_weights
-from evengraph.ops.propagate import neighbour_averages, weighted_adjacency
-from evengraph.ops.sparse import first_digits, largest_up_to
-from evengraph.ops.structural import with_log_degree
+from evengraph.ops.sparse import neighbour_averages, weighted_adjacency
 from evengraph.ops.trees import (
     Trees,
     check_trees,
     class_logits,
+    first_digits,
+    largest_up_to,
     path_contributions,
     separation,
     tree_values,

@@ -12,10 +12,10 @@ from torch_geometric.data import Data
 from evengraph.core.task import Task
 from evengraph.methods.bases.network import NetworkMethod, double_balancing_epoch
 from evengraph.methods.bases.row_model import RowInput
-from evengraph.nn import Backbone
+from evengraph.nn.networks import Backbone
 from evengraph.nn.onnx_graph import OnnxGraph
 from evengraph.ops.losses import NamedLoss
-from evengraph.ops.propagate import Normalisation
+from evengraph.ops.sparse import Normalisation
 
 
 @final

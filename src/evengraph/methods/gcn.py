@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from evengraph.core.task import Task
 from evengraph.methods.bases.network import NetworkKind, NetworkMethod
 from evengraph.methods.bases.saving import BACKBONE_TITLES
-from evengraph.nn import Backbone
+from evengraph.nn.networks import Backbone
 
 
 @final

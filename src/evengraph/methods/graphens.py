@@ -12,10 +12,15 @@ from torch_geometric.data import Data
 
 from evengraph.core.task import Task
 from evengraph.methods.bases.network import WARMUP, MarginMethod
-from evengraph.metrics import validation_score
-from evengraph.nn import PYG_CONVS, Backbone
-from evengraph.ops.propagate import propagation_matrix, weighted_adjacency
-from evengraph.ops.sparse import Sparse, from_scipy, sparsify
+from evengraph.metrics.multiclass import validation_score
+from evengraph.nn.networks import PYG_CONVS, Backbone
+from evengraph.ops.sparse import (
+    Sparse,
+    from_scipy,
+    propagation_matrix,
+    sparsify,
+    weighted_adjacency,
+)
 from evengraph.ops.synthesis import (
     AttachedGraph,
     Pairs,

@@ -15,11 +15,15 @@ from torch.nn.functional import cross_entropy
 from evengraph.core.task import Task
 from evengraph.methods.bases.method import check_positive
 from evengraph.methods.bases.network import NetworkKind, NetworkMethod
-from evengraph.metrics import validation_score
-from evengraph.nn import Backbone
-from evengraph.ops.propagate import propagation_matrix, weighted_adjacency, with_self_loops
-from evengraph.ops.sparse import from_scipy
-from evengraph.ops.structural import pagerank_rows
+from evengraph.metrics.multiclass import validation_score
+from evengraph.nn.networks import Backbone
+from evengraph.ops.sparse import (
+    from_scipy,
+    pagerank_rows,
+    propagation_matrix,
+    weighted_adjacency,
+    with_self_loops,
+)
 from evengraph.ops.synthesis import (
     AttachedGraph,
     Pairs,

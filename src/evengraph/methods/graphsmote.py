@@ -12,10 +12,15 @@ from torch.nn.functional import cross_entropy
 
 from evengraph.core.task import Task
 from evengraph.methods.bases.network import NetworkMethod
-from evengraph.metrics import validation_score
-from evengraph.nn import Backbone, EdgeDecoder, Reconstruction
-from evengraph.ops.propagate import undirected_adjacency, weighted_adjacency, with_self_loops
-from evengraph.ops.sparse import row_entries, take
+from evengraph.metrics.multiclass import validation_score
+from evengraph.nn.networks import Backbone, EdgeDecoder, Reconstruction
+from evengraph.ops.sparse import (
+    row_entries,
+    take,
+    undirected_adjacency,
+    weighted_adjacency,
+    with_self_loops,
+)
 from evengraph.ops.synthesis import (
     AttachedGraph,
     interpolate,

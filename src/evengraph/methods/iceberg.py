@@ -13,10 +13,10 @@ from evengraph.core.task import Task
 from evengraph.core.untrusted import MAX_STEPS
 from evengraph.methods.bases.network import NetworkMethod, double_balancing_epoch
 from evengraph.methods.bases.row_model import RowInput
-from evengraph.nn import Inputs, PlainNetwork
+from evengraph.nn.networks import Inputs, PlainNetwork
 from evengraph.nn.onnx_graph import OnnxGraph
 from evengraph.ops.losses import NamedLoss
-from evengraph.ops.propagate import Normalisation, diffuse
+from evengraph.ops.sparse import Normalisation, diffuse
 from evengraph.ops.synthesis import Propagation
 
 

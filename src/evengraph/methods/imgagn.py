@@ -14,10 +14,9 @@ from torch.nn.functional import cross_entropy
 
 from evengraph.core.task import Task
 from evengraph.methods.bases.network import NetworkMethod
-from evengraph.metrics import validation_score
-from evengraph.nn import CONVS, Backbone, GraphClassifier, GraphNetwork
-from evengraph.ops.propagate import weighted_adjacency, with_self_loops
-from evengraph.ops.sparse import Sparse
+from evengraph.metrics.multiclass import validation_score
+from evengraph.nn.networks import CONVS, Backbone, GraphClassifier, GraphNetwork
+from evengraph.ops.sparse import Sparse, weighted_adjacency, with_self_loops
 from evengraph.ops.synthesis import AttachedGraph, StackedFeatures, rare_classes
 
 WIDTH = 200  # hidden width of the generators

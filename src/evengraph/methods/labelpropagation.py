@@ -13,12 +13,10 @@ from torch_geometric.data import Data
 
 from evengraph.core.task import Task
 from evengraph.methods.bases.method import Method
-from evengraph.metrics import validation_score
-from evengraph.nn.attribution import margin_slope
-from evengraph.nn.tracing import Contributions
-from evengraph.ops.propagate import graph_matrix, propagation_matrix
-from evengraph.ops.signature import feature_signatures, matching_signatures
-from evengraph.ops.sparse import Sparse
+from evengraph.metrics.multiclass import validation_score
+from evengraph.nn.attribution import Contributions, margin_slope
+from evengraph.ops.features import feature_signatures, matching_signatures
+from evengraph.ops.sparse import Sparse, graph_matrix, propagation_matrix
 
 MOST_STEPS = 100_000  # that a saved model may take
 LEAST = 1e-30  # keeps the logarithm finite where a class does not reach a node

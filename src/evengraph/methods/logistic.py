@@ -18,11 +18,10 @@ from evengraph.core.untrusted import MAX_HOPS
 from evengraph.methods.bases.method import Method
 from evengraph.methods.bases.row_model import RowInput, hop_inputs
 from evengraph.methods.bases.saving import checked
-from evengraph.metrics import validation_score
+from evengraph.metrics.multiclass import validation_score
 from evengraph.nn.onnx_graph import OnnxGraph
-from evengraph.ops.propagate import Scaling, neighbour_averages, weighted_adjacency
-from evengraph.ops.sparse import to_scipy
-from evengraph.ops.structural import hop_table, with_log_degree
+from evengraph.ops.features import Scaling, hop_table, with_log_degree
+from evengraph.ops.sparse import neighbour_averages, to_scipy, weighted_adjacency
 
 PATH = 2.0  # factor between one penalty and the next
 DENSE = 0.2  # share of non-zero entries from which a table is stored as dense

@@ -8,7 +8,7 @@ from typing import final
 from torch import Tensor
 
 from evengraph.methods.bases.network import NetworkKind, NetworkMethod
-from evengraph.nn import Backbone
+from evengraph.nn.networks import Backbone
 from evengraph.ops.losses import ClassTerms, log_sizes
 
 

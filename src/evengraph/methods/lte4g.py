@@ -16,12 +16,11 @@ from torch_geometric.data import Data
 from evengraph.core.task import Task
 from evengraph.methods.bases.network import NetworkMethod
 from evengraph.methods.bases.saving import pack, unpack
-from evengraph.metrics import macro_f1_score, validation_score
-from evengraph.nn import EdgeDecoder, GraphClassifier, Inputs, Reconstruction
+from evengraph.metrics.multiclass import macro_f1_score, validation_score
+from evengraph.nn.networks import EdgeDecoder, GraphClassifier, Inputs, Reconstruction
 from evengraph.ops.losses import focal_cross_entropy, inverse_class_weights
 from evengraph.ops.neighbours import class_prototypes
-from evengraph.ops.propagate import undirected_adjacency
-from evengraph.ops.sparse import from_scipy
+from evengraph.ops.sparse import from_scipy, undirected_adjacency
 
 RECONSTRUCTION_WEIGHT = 1e-6
 EXPERT_PATIENCE = 299  # stops at the same epoch as the public code's 300

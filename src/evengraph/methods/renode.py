@@ -11,9 +11,9 @@ from torch import Tensor
 from evengraph.core.task import Task
 from evengraph.methods.bases.method import check_minimum
 from evengraph.methods.bases.network import MarginMethod, NetworkKind, NetworkMethod
-from evengraph.nn import Backbone
+from evengraph.nn.networks import Backbone
 from evengraph.ops.losses import ClassLoss, class_loss, conflict_weights
-from evengraph.ops.propagate import weighted_adjacency
+from evengraph.ops.sparse import weighted_adjacency
 
 
 @final

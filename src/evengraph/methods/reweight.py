@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.methods.bases.network import NetworkKind, NetworkMethod
-from evengraph.nn import Backbone
+from evengraph.nn.networks import Backbone
 from evengraph.ops.losses import ClassTerms, inverse_class_weights
 from evengraph.ops.synthesis import rare_classes
 

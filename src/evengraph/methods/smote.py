@@ -11,7 +11,7 @@ from torch import Tensor
 from evengraph.core.rng import generator
 from evengraph.core.task import Task
 from evengraph.methods.bases.network import EnlargedGraph, NetworkKind, NetworkMethod
-from evengraph.nn import Backbone
+from evengraph.nn.networks import Backbone
 from evengraph.ops.synthesis import Copies, interpolate, random_shares
 
 

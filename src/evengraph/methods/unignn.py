@@ -29,7 +29,7 @@ from torch_geometric.utils import to_undirected
 from evengraph.core.task import Task
 from evengraph.core.untrusted import MAX_HOPS
 from evengraph.methods.bases.unified import Features, FindClusters, UnifiedMethod
-from evengraph.metrics.selection import StopOn, stopping_score
+from evengraph.metrics.multiclass import StopOn, stopping_score
 from evengraph.ops.semantic import kmeans, unit_rows
 from evengraph.ops.sparse import Sparse, sparsify
 

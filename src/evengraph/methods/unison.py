@@ -17,11 +17,10 @@ from evengraph.methods.bases.method import Method
 from evengraph.methods.bases.network import above_mean, pseudo_label_loss
 from evengraph.methods.bases.row_model import RowInput
 from evengraph.methods.bases.search import Committee
-from evengraph.metrics.selection import rare_class
-from evengraph.nn.attribution import vote_shares, with_features
+from evengraph.metrics.multiclass import rare_class
+from evengraph.nn.attribution import Contributions, gradient_times_input, vote_shares, with_features
 from evengraph.nn.members import Diffusion, Members, Views
 from evengraph.nn.onnx_graph import OnnxGraph
-from evengraph.nn.tracing import Contributions, gradient_times_input
 from evengraph.ops.losses import balanced_softmax
 from evengraph.training.loop import deferred_interrupts
 from evengraph.training.ranks import Part

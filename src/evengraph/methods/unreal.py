@@ -12,12 +12,17 @@ from torch_geometric.data import Data
 
 from evengraph.core.task import Task
 from evengraph.methods.bases.method import Method
-from evengraph.metrics import validation_score
-from evengraph.nn import CONVS, Backbone, Inputs
-from evengraph.ops.propagate import Normalisation, propagation_matrix, weighted_adjacency
+from evengraph.metrics.multiclass import validation_score
+from evengraph.nn.networks import CONVS, Backbone, Inputs
 from evengraph.ops.pseudo import PseudoLabels
 from evengraph.ops.semantic import cluster_means, kmeans
-from evengraph.ops.sparse import Sparse, sparsify
+from evengraph.ops.sparse import (
+    Normalisation,
+    Sparse,
+    propagation_matrix,
+    sparsify,
+    weighted_adjacency,
+)
 from evengraph.ops.synthesis import Propagation
 
 

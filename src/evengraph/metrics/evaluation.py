@@ -1,12 +1,12 @@
-"""evaluate(): every metric of a fitted method on the test nodes."""
+"""evaluate(): every metric on the test nodes; Validation: one metric, to select models by."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ from evengraph.metrics import binary, multiclass
 from evengraph.metrics.binary import positive_class
 from evengraph.metrics.calibration import Calibrator
 from evengraph.metrics.decisions import Costs, cheapest_threshold
-from evengraph.metrics.multiclass import f1_scores, recalls
+from evengraph.metrics.multiclass import f1_scores, rare_class, recalls
 from evengraph.metrics.registry import METRICS
 
 
@@ -178,3 +178,80 @@ def agreement_bands(agreement: Tensor, correct: Tensor) -> list[dict[str, Any]]:
         for low, nodes, right in zip(EDGES, counts, hits, strict=True)
         if nodes
     ]
+
+
+ROUNDS = 100  # resamples of the validation nodes that noise is measured on
+
+
+def suitable_metric(task: Task) -> str:
+    """The name of the metric that fits a task.
+
+    Average precision of the positive class if one of two classes is rare: such tasks are about
+    finding its nodes. Otherwise balanced accuracy, where all classes count the same.
+    """
+    return "balanced_accuracy" if rare_class(task) is None else "positive_average_precision"
+
+
+class Validation(NamedTuple):
+    """Labels of validation nodes, and the metric that models are selected by.
+
+    Shapes:
+        labels: int64, (M,)
+    """
+
+    labels: Tensor
+    metric: str
+    positive: int = 1
+
+    @classmethod
+    def of(cls, task: Task, metric: str | None = None) -> Validation:
+        """Of a task, by default with the metric that fits; of two classes the rarer is positive."""
+        if metric is not None and METRICS[metric].binary and task.num_classes != 2:
+            raise ValueError(f"metric {metric} is for two classes, got {task.num_classes}.")
+        counts = torch.tensor(task.val_counts)
+        positive = positive_class(counts) if counts.numel() == 2 else 1
+        return cls(task.graph.y[task.val], metric or suitable_metric(task), positive)
+
+    def score(self, probabilities: Tensor, rows: Tensor | None = None) -> float:
+        """The metric, on all nodes or some, repeats included; larger is better, 0 if undefined.
+
+        Shapes:
+            probabilities: (M, C)
+            rows: int64, (R,)
+        """
+        labels = self.labels
+        if rows is not None:
+            labels, probabilities = labels[rows], probabilities[rows]
+        predictions = Predictions(
+            labels=labels,
+            probabilities=probabilities,
+            positive=self.positive,
+            validation=(labels, probabilities),
+        )
+        value = float(METRICS[self.metric].function(predictions))
+        return 0.0 if value != value else value
+
+    def resamples(self, generator: torch.Generator, rounds: int = ROUNDS) -> list[Tensor]:
+        """Bootstrap samples of the nodes, (M,) each, with as many nodes of each class."""
+        classes = [
+            (self.labels == label).nonzero().squeeze(1) for label in self.labels.unique().tolist()
+        ]
+        return [
+            torch.cat(
+                [
+                    nodes[torch.randint(nodes.numel(), nodes.shape, generator=generator).to(nodes)]
+                    for nodes in classes
+                ]
+            )
+            for _ in range(rounds)
+        ]
+
+    def noise(self, first: Tensor, second: Tensor, samples: Sequence[Tensor]) -> float:
+        """Standard error of the difference between two models' scores on the same nodes.
+
+        Shapes:
+            first, second: (M, C)
+            samples: what `resamples` gave
+        """
+        gaps = [self.score(first, rows) - self.score(second, rows) for rows in samples]
+        return float(torch.tensor(gaps, dtype=torch.float64).std())

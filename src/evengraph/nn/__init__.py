@@ -1,20 +1,9 @@
 """Layers and networks of the methods."""
 
-from evengraph.nn.backbones import BACKBONES as BACKBONES
-from evengraph.nn.backbones import CONVS as CONVS
-from evengraph.nn.backbones import LAST_CONVS as LAST_CONVS
-from evengraph.nn.backbones import PYG_CONVS as PYG_CONVS
-from evengraph.nn.backbones import AttentionConv as AttentionConv
-from evengraph.nn.backbones import Backbone as Backbone
-from evengraph.nn.backbones import SageConv as SageConv
-from evengraph.nn.connectivity import SemanticLayer as SemanticLayer
-from evengraph.nn.connectivity import StructuralLayer as StructuralLayer
-from evengraph.nn.connectivity import structural_connectivity as structural_connectivity
-from evengraph.nn.layers import Convolution as Convolution
-from evengraph.nn.layers import GraphClassifier as GraphClassifier
-from evengraph.nn.layers import GraphConv as GraphConv
-from evengraph.nn.networks import EdgeDecoder as EdgeDecoder
-from evengraph.nn.networks import GraphNetwork as GraphNetwork
-from evengraph.nn.networks import Inputs as Inputs
-from evengraph.nn.networks import PlainNetwork as PlainNetwork
-from evengraph.nn.networks import Reconstruction as Reconstruction
+from evengraph.core.lazy import lazy
+
+_NAMES = {
+    "networks": ("GraphNetwork",),
+    "transforms": ("SemanticLayer", "StructuralLayer", "structural_connectivity"),
+}
+__getattr__, __dir__ = lazy(__name__, _NAMES)

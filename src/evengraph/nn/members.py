@@ -13,17 +13,19 @@ from torch.nn.functional import pad
 from torch_geometric.data import Data
 
 from evengraph.fast.dropout import Share, relu_dropout
-from evengraph.ops.components import principal_components
+from evengraph.ops.features import principal_components
 from evengraph.ops.neighbours import neighbour_graph
-from evengraph.ops.propagate import (
+from evengraph.ops.sparse import (
     Average,
+    LinearMap,
     Matrix,
+    Sparse,
     diffuse,
     graph_matrix,
     neighbour_averages,
     propagation_matrix,
+    sparsify,
 )
-from evengraph.ops.sparse import LinearMap, Sparse, sparsify
 
 ROWS = 2**16  # rows that all members classify at a time
 

@@ -1,20 +1,234 @@
-"""The two networks that methods train: with a convolutional classifier, or of two convolutions."""
+"""Graph convolutions with one signature, and the networks that methods build of them."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import partial
+from typing import Any, Literal, NamedTuple, get_args
 
 import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import leaky_relu
 
 from evengraph.fast.dropout import Noise, Share, relu_dropout
-from evengraph.nn.backbones import CONVS, Backbone
-from evengraph.nn.layers import GraphClassifier
+from evengraph.ops.attention import EdgeList, attend, list_edges
 from evengraph.ops.sparse import Sparse, take
 from evengraph.ops.synthesis import Propagation
+
+Init = Callable[[Tensor, Tensor], None]
+"""Initialises a weight, (inputs, outputs), and a bias, (outputs,), in place."""
+
+
+def uniform_by_outputs(weight: Tensor, bias: Tensor) -> None:
+    """Uniform in +- 1 / sqrt(outputs), as in the public code of the comparison methods."""
+    _uniform(weight, bias, bias.numel() ** -0.5)
+
+
+def uniform_by_inputs(weight: Tensor, bias: Tensor) -> None:
+    """Uniform in +- 1 / sqrt(inputs), the default of torch's linear layers."""
+    _uniform(weight, bias, weight.shape[0] ** -0.5)
+
+
+def glorot(weight: Tensor, bias: Tensor) -> None:
+    """Glorot uniform weights and a zero bias, the default of PyG's convolutions."""
+    nn.init.xavier_uniform_(weight)
+    nn.init.zeros_(bias)
+
+
+def _uniform(weight: Tensor, bias: Tensor, bound: float) -> None:
+    nn.init.uniform_(weight, -bound, bound)
+    nn.init.uniform_(bias, -bound, bound)
+
+
+class Convolution(nn.Module, ABC):
+    """A graph convolution: a product row by row, then everything that needs the graph.
+
+    Shapes:
+        x: (N, inputs), dense or sparse
+        propagation: (N, N), already normalised
+        returns: (N, outputs)
+    """
+
+    weight: nn.Parameter
+
+    def forward(self, x: Tensor | Sparse, propagation: Propagation) -> Tensor:
+        """Project, then propagate."""
+        return self.propagate(self.project(x), propagation)
+
+    def project(self, x: Tensor | Sparse) -> Tensor:
+        """x W, row by row."""
+        return x @ self.weight
+
+    @abstractmethod
+    def propagate(self, projected: Tensor, propagation: Propagation) -> Tensor:
+        """Combine the projected rows over the graph."""
+
+
+class GraphConv(Convolution):
+    """GCN's convolution, P x W + b: transform, then propagate the narrower product."""
+
+    def __init__(self, inputs: int, outputs: int, init: Init = uniform_by_outputs) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(inputs, outputs))
+        self.bias = nn.Parameter(torch.empty(outputs))
+        init(self.weight, self.bias)
+
+    def propagate(self, projected: Tensor, propagation: Propagation) -> Tensor:
+        """P times the projected rows, plus the bias."""
+        return propagation @ projected + self.bias.unsqueeze(-2)
+
+
+Backbone = Literal["gcn", "sage", "gat"]
+BACKBONES: tuple[str, ...] = get_args(Backbone)
+HEADS = 8  # as in the paper; fewer if they do not divide the width
+SLOPE = 0.2  # of the leaky ReLU
+
+
+class SageConv(Convolution):
+    """GraphSAGE with means: P x W + x W' + b, so a node is weighted apart from its neighbours.
+
+    The projection, for neighbours and for the node itself, is (N, 2 outputs).
+
+    Departs:
+        The mean is over a node and its neighbours, as in the propagation matrix.
+
+    Reference:
+        Hamilton, Ying and Leskovec, "Inductive Representation Learning on Large Graphs",
+        NeurIPS 2017.
+    """
+
+    def __init__(self, inputs: int, outputs: int, init: Init = uniform_by_outputs) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(inputs, 2 * outputs))
+        self.bias = nn.Parameter(torch.empty(outputs))
+        init(self.weight, self.bias)
+
+    def propagate(self, projected: Tensor, propagation: Propagation) -> Tensor:
+        """The mean over neighbours plus the node's own part."""
+        neighbours, itself = projected.chunk(2, dim=-1)
+        return propagation @ neighbours.contiguous() + itself + self.bias
+
+
+class AttentionConv(Convolution):
+    """GAT: a mean over a node and its neighbours, weighted by learnt attention in several heads.
+
+    Only the edges of the propagation matrix count, not its values. Glorot weights, zero biases.
+    The outputs of the heads are concatenated.
+
+    Args:
+        heads: Maximum number of heads; the largest divisor in common with `outputs` is used.
+
+    Departs:
+        No dropout on attention.
+
+    Reference:
+        Velickovic, Cucurull, Casanova, Romero, Lio and Bengio, "Graph Attention Networks",
+        ICLR 2018.
+    """
+
+    def __init__(self, inputs: int, outputs: int, heads: int = HEADS) -> None:
+        super().__init__()
+        self.heads = math.gcd(outputs, heads)
+        self.weight = nn.Parameter(nn.init.xavier_uniform_(torch.empty(inputs, outputs)))
+        per_head = 2, self.heads, outputs // self.heads
+        self.attention = nn.Parameter(nn.init.xavier_uniform_(torch.empty(per_head)))
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def propagate(self, projected: Tensor, propagation: Propagation) -> Tensor:
+        """The weighted mean over edges."""
+        edges = list_edges(propagation)
+        values = projected.unflatten(1, (self.heads, -1))  # (N, H, d)
+        as_target, as_source = self.node_scores(projected)
+        scores = edge_scores(as_target, as_source, edges)
+        return attend(edges, scores, values).flatten(1) + self.bias
+
+    def node_scores(self, projected: Tensor) -> Tensor:
+        """What nodes add to the scores of their edges as targets and as sources, (2, N, H)."""
+        values = projected.unflatten(1, (self.heads, -1))
+        scores: Tensor = (values * self.attention.unsqueeze(1)).sum(-1)
+        return scores
+
+
+def edge_scores(as_target: Tensor, as_source: Tensor, edges: EdgeList) -> Tensor:
+    """Scores of edges before the softmax, (K, H), from those of their nodes, (N, H)."""
+    scores = take(as_target, edges.targets) + take(as_source, edges.sources)
+    return leaky_relu(scores, SLOPE)
+
+
+MakeConv = Callable[[int, int], Convolution]
+CONVS: dict[str, MakeConv] = {"gcn": GraphConv, "sage": SageConv, "gat": AttentionConv}
+
+PYG_CONVS: dict[str, MakeConv] = {
+    "gcn": partial(GraphConv, init=glorot),
+    "sage": partial(SageConv, init=uniform_by_inputs),
+    "gat": AttentionConv,
+}
+"""The same with PyG's default initialisation."""
+
+LAST_CONVS: dict[str, MakeConv] = {**PYG_CONVS, "gat": partial(AttentionConv, heads=1)}
+"""The same for a last layer: attention has one head, as logits are not concatenated."""
+
+
+class GraphClassifier(nn.Module):
+    """A graph convolution, ReLU, dropout and a linear layer.
+
+    Shapes:
+        x: (N, inputs)
+        returns: (N, C)
+    """
+
+    def __init__(
+        self,
+        inputs: int,
+        hidden: int,
+        num_classes: int,
+        dropout: float,
+        conv: Callable[[int, int], nn.Module] = GraphConv,
+    ) -> None:
+        super().__init__()
+        self.conv: Any = conv(inputs, hidden)
+        self.linear = nn.Linear(hidden, num_classes)
+        nn.init.normal_(self.linear.weight, std=0.05)
+        self.dropout = dropout
+        self.noise: Noise | None = None
+
+    def forward(
+        self,
+        x: Tensor,
+        propagation: Propagation,
+        *,
+        dropout: bool,
+        nodes: Tensor | None = None,
+        share: Share | None = None,
+    ) -> Tensor:
+        """Logits of all nodes, or of the rows of the propagation matrix."""
+        return self._output(self.conv(x, propagation), dropout, nodes, share)
+
+    def classify_propagated(self, x: Tensor, *, dropout: bool) -> Tensor:
+        """Logits from P x, for a GCN convolution whose constant input is propagated only once.
+
+        Shapes:
+            x: (M, inputs), rows of the nodes to classify
+            returns: (M, C)
+        """
+        return self._output(x @ self.conv.weight + self.conv.bias.unsqueeze(-2), dropout)
+
+    def _output(
+        self,
+        convolved: Tensor,
+        dropout: bool,
+        nodes: Tensor | None = None,
+        share: Share | None = None,
+    ) -> Tensor:
+        hidden = relu_dropout(
+            convolved, self.dropout, training=dropout, noise=self.noise, nodes=nodes, share=share
+        )
+        # weights may have a leading axis: one layer per replica
+        weight, bias = self.linear.weight.transpose(-1, -2), self.linear.bias.unsqueeze(-2)
+        return hidden @ weight + bias
 
 
 class Inputs(NamedTuple):

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from evengraph.ops.propagate import FAR, Scaling
+from evengraph.ops.features import FAR, Scaling
 from evengraph.ops.trees import Trees
 
 OPSETS = {"": 17, "ai.onnx.ml": 3}  # old enough for runtimes of the last years

@@ -1,16 +1,16 @@
-"""Structural and semantic connectivity as PyTorch Geometric transforms."""
+"""Uni-GNN's two connectivities for other networks: PyTorch Geometric transforms, and layers."""
 
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 from torch_geometric.utils import to_undirected
 
-from evengraph.ops.semantic import kmeans
-from evengraph.ops.sparse import sparsify
-from evengraph.ops.structural import structural_adjacency
+from evengraph.ops.semantic import Clusters, kmeans, semantic_propagate
+from evengraph.ops.sparse import Sparse, propagation_matrix, sparsify, undirected_matrix
+from evengraph.ops.structural import check_alpha, path_weights, structural_adjacency
 
 BYTES_PER_EDGE = 20  # two 64-bit node ids and a 32-bit weight
 
@@ -56,7 +56,7 @@ class SemanticConnectivity(BaseTransform):  # type: ignore[misc]
 
     Semantic connectivity joins all nodes of a cluster: about N^2 / K edges, too many for most
     graphs. The N cluster ids hold the same information, for `evengraph.ops.semantic_propagate`
-    and `evengraph.nn.SemanticLayer`; edges are added only on request.
+    and `evengraph.nn.transforms.SemanticLayer`; edges are added only on request.
 
     Args:
         num_clusters: K, at most the number of nodes.
@@ -125,3 +125,57 @@ class SemanticConnectivity(BaseTransform):  # type: ignore[misc]
 
     def __repr__(self) -> str:
         return f"SemanticConnectivity({self.num_clusters}, edges={self.edges})"
+
+
+def structural_connectivity(
+    edge_index: Tensor, num_nodes: int, alpha: int = 2, *, memory_limit: float = 4 * 2**30
+) -> Sparse:
+    """D^-1/2 (A_struct + I) D^-1/2 for `StructuralLayer`; edges are read in both directions.
+
+    The arguments are those of `evengraph.ops.structural_adjacency`.
+
+    Shapes:
+        edge_index: (2, E)
+        returns: (N, N)
+    """
+    check_alpha(alpha)
+    matrix = undirected_matrix(edge_index, num_nodes)
+    return propagation_matrix(path_weights(matrix, alpha, memory_limit), edge_index.device)
+
+
+class _Layer(nn.Module):
+    """Xavier weights without bias, as in the paper."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(nn.init.xavier_uniform_(torch.empty(inputs, outputs)))
+
+
+class StructuralLayer(_Layer):
+    """Propagation between nodes at most alpha steps apart, before any activation (Eq. 2).
+
+    Shapes:
+        x: (N, inputs), dense or sparse
+        connectivity: (N, N), of `structural_connectivity`
+        returns: (N, outputs)
+    """
+
+    def forward(self, x: Tensor | Sparse, connectivity: Sparse) -> Tensor:
+        """Transform and propagate."""
+        return connectivity @ (x @ self.weight)
+
+
+class SemanticLayer(_Layer):
+    """Propagation within clusters, before any activation, in time linear in N (Eq. 6).
+
+    Clusters come from `evengraph.ops.semantic` of the layer's input, updated from time to time.
+
+    Shapes:
+        x: (N, inputs), dense or sparse
+        clusters: int64, (N,), or the result of `evengraph.ops.prepare_clusters`
+        returns: (N, outputs)
+    """
+
+    def forward(self, x: Tensor | Sparse, clusters: Tensor | Clusters) -> Tensor:
+        """Transform and propagate."""
+        return semantic_propagate(x @ self.weight, clusters)

@@ -11,9 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, one_hot
 
-from evengraph.ops.propagate import propagation_matrix
-from evengraph.ops.sparse import Sparse, scatter_sum
-from evengraph.ops.structural import personalised_pagerank
+from evengraph.ops.sparse import Sparse, personalised_pagerank, propagation_matrix, scatter_sum
 
 LEAST = 1e-6  # lower bound of shares and divergences in denominators
 SMOOTH = 0.6  # relative temperature of an empty class; 1 for a class of all nodes

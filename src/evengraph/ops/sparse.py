@@ -1,18 +1,26 @@
-"""Sparse matrices, and deterministic products with their gradients."""
+"""Sparse matrices of graphs: products with gradients, adjacency, normalisation, propagation.
+
+Products are deterministic. On a GPU, matrices are built and multiplied by `evengraph.fast`.
+"""
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Literal, NamedTuple, TypeAlias
 
+import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
+from torch.utils.weak import WeakIdKeyDictionary
+from torch_geometric.data import Data
 
+from evengraph.core.task import check_edges, count_relations, edge_weight
 from evengraph.fast.row_chunks import RowChunks, chunk_rows, chunk_rows_fixed
 
 BLOCK = 2048  # rows of 64 numbers that stay in the cache of one core
@@ -287,32 +295,250 @@ def sparsify(x: Tensor, *, sparse_below: float | None = None) -> Tensor | Sparse
     return Sparse.from_dense(x) if density < sparse_below else x
 
 
-LARGEST = 0x7F7FFFFF  # bits of the largest finite number
-DIGITS = 16  # bits of a number that are used: the last ones depend on the order of summation
+Normalisation = Literal["symmetric", "row"]
 
 
-def first_digits(x: Tensor) -> Tensor:
-    """Numbers rounded to their first `DIGITS` bits, (...)."""
-    mantissa, exponent = torch.frexp(x)
-    return torch.ldexp((mantissa * 2**DIGITS).round(), exponent - DIGITS)
+Matrix: TypeAlias = "sp.spmatrix | Tensor"
+"""A matrix of a graph: SciPy's on the host, a CSR tensor on a GPU."""
 
 
-def largest_up_to(function: Callable[[Tensor], Tensor], limit: Tensor) -> Tensor:
-    """The largest finite float32 at which a function that never falls is at most a limit.
+def adjacency(edge_index: Tensor, num_nodes: int, weight: Tensor | None = None) -> sp.csr_matrix:
+    """The adjacency matrix: A[i, j] is 1, or the weight, of an edge from i to j.
+
+    Repeated edges count once, their weights are summed; self-loops are dropped.
 
     Shapes:
-        limit, returns: (K,)
+        edge_index: (2, E), weight: (E,)
     """
-    low = torch.full(limit.shape, -LARGEST, device=limit.device)  # int64
-    high = -low
-    while (low < high).any():
-        middle = (low + high + 1).div(2, rounding_mode="floor")
-        fits = function(_number(middle)) <= limit
-        low, high = torch.where(fits, middle, low), torch.where(fits, high, middle - 1)
-    return _number(low)
+    check_edges(edge_index, num_nodes)
+    source, target = edge_index.cpu().numpy()
+    keep = source != target
+    values = np.ones(int(keep.sum()), dtype=np.float32)
+    if weight is not None:
+        values = weight.detach().cpu().numpy().astype(np.float64)[keep]
+    matrix = sp.csr_matrix((values, (source[keep], target[keep])), shape=(num_nodes, num_nodes))
+    if weight is None:
+        matrix.data[:] = 1
+    return matrix
 
 
-def _number(rank: Tensor) -> Tensor:
-    """The float32 of a rank: zero has rank 0, the next larger number 1, and so on."""
-    bits = torch.where(rank >= 0, rank, -(2**31) - rank)
-    return bits.to(torch.int32).view(torch.float32)
+def undirected_adjacency(
+    edge_index: Tensor, num_nodes: int, weight: Tensor | None = None
+) -> sp.csr_matrix:
+    """The adjacency matrix with every edge read in both directions, the larger weight in both.
+
+    Built once per graph: as long as the tensor of edges lives unchanged, callers share the matrix
+    and must not write into it.
+    """
+    if edge_index.is_inference() or (weight is not None and weight.is_inference()):
+        return _undirected(edge_index, num_nodes, weight)  # such tensors count no changes
+    state = num_nodes, edge_index._version, None if weight is None else weight._version
+    known = _UNDIRECTED.get(edge_index)
+    if known is None or known[0] != state or known[1] is not weight:
+        known = state, weight, _undirected(edge_index, num_nodes, weight)
+        _UNDIRECTED[edge_index] = known
+    matrix: sp.csr_matrix = known[2]
+    return matrix
+
+
+_UNDIRECTED: MutableMapping[Tensor, Any] = WeakIdKeyDictionary()
+
+
+def _undirected(edge_index: Tensor, num_nodes: int, weight: Tensor | None) -> sp.csr_matrix:
+    matrix = adjacency(edge_index, num_nodes, weight)
+    return matrix.maximum(matrix.T).tocsr()
+
+
+def weighted_adjacency(graph: Data) -> sp.csr_matrix:
+    """The undirected adjacency matrix of a graph, with its edge weights if it has any.
+
+    Weights are divided by their mean, so that their unit does not matter and a self-loop of
+    weight 1 weighs as much as an average edge. Equal weights are as good as none.
+    """
+    weight = edge_weight(graph)
+    matrix = undirected_adjacency(graph.edge_index, graph.num_nodes, weight)
+    if weight is None:
+        return matrix
+    matrix = matrix.copy()
+    matrix.eliminate_zeros()
+    mean = matrix.data.mean() if matrix.nnz else 1.0
+    return (matrix / mean).astype(np.float32).tocsr()
+
+
+def undirected_matrix(edge_index: Tensor, num_nodes: int) -> Matrix:
+    """`undirected_adjacency`, built on the device of the edges."""
+    if edge_index.is_cuda:
+        from evengraph.fast.device_graphs import adjacency_tensor
+
+        return adjacency_tensor(edge_index, num_nodes, undirected=True)
+    return undirected_adjacency(edge_index, num_nodes)
+
+
+def graph_matrix(graph: Data) -> Matrix:
+    """`weighted_adjacency`, built on the device of the graph."""
+    if not graph.edge_index.is_cuda:
+        return weighted_adjacency(graph)
+    from evengraph.fast.device_graphs import adjacency_tensor, scaled_by_mean
+
+    weight = edge_weight(graph)
+    matrix = adjacency_tensor(graph.edge_index, graph.num_nodes, weight, undirected=True)
+    return matrix if weight is None else scaled_by_mean(matrix)
+
+
+def normalise(matrix: sp.spmatrix, how: Normalisation) -> sp.csr_matrix:
+    """Add a self-loop to every node of an undirected graph and divide by degrees.
+
+    `symmetric` is D^-1/2 (A + I) D^-1/2, `row` is D^-1 (A + I); D holds the row sums of A + I,
+    so no degree is zero and an isolated node keeps its own row.
+    """
+    probe = np.random.default_rng(0).random(matrix.shape[0])
+    if not np.allclose(matrix @ probe, matrix.T @ probe):
+        raise ValueError("The matrix must be symmetric: list each edge in both directions.")
+    looped = (matrix + sp.identity(matrix.shape[0], format="csr")).astype(np.float64)
+    degree = np.asarray(looped.sum(axis=1)).ravel()
+    if how == "row":
+        return sp.diags(1 / degree) @ looped
+    root = sp.diags(degree**-0.5)
+    return root @ looped @ root
+
+
+def propagation_matrix(
+    matrix: Matrix,
+    device: torch.device,
+    *,
+    how: Normalisation = "symmetric",
+    dtype: torch.dtype = torch.float32,
+) -> Sparse:
+    """`normalise` a graph and put it on a device; a tensor is there already."""
+    if isinstance(matrix, Tensor):
+        from evengraph.fast.device_graphs import normalised
+
+        return normalised(matrix, how, dtype)
+    result = normalise(matrix, how)
+    if how == "row":
+        return Sparse.from_scipy(result, device, dtype)
+    return Sparse.symmetric(from_scipy(result, device, dtype))
+
+
+def with_self_loops(matrix: sp.spmatrix, device: torch.device) -> Sparse:
+    """An undirected graph with a self-loop at every node, on a device."""
+    looped = matrix + sp.identity(matrix.shape[0], format="csr")
+    return Sparse.symmetric(from_scipy(looped, device, torch.float32))
+
+
+def neighbour_means(
+    matrix: Matrix, device: torch.device, dtype: torch.dtype = torch.float32
+) -> Sparse:
+    """The matrix that averages over neighbours by weight, without the node; 0 if there are none.
+
+    A tensor is on the device already, and symmetric.
+    """
+    if isinstance(matrix, Tensor):
+        from evengraph.fast.device_graphs import means
+
+        return means(matrix, dtype)
+    degree = np.asarray(matrix.sum(axis=1, dtype=np.float64)).ravel()
+    return Sparse.from_scipy(sp.diags(1 / np.where(degree, degree, 1)) @ matrix, device, dtype)
+
+
+def diffuse(propagation: Sparse, x: Tensor, steps: int, teleport: float) -> Tensor:
+    """Propagate features for some steps; each adds a share of the original ones again."""
+    again = teleport * x
+    for _ in range(steps):
+        x = (propagation @ x).mul_(1 - teleport).add_(again)  # new memory would take as long again
+    return x
+
+
+class Average(NamedTuple):
+    """A mean over neighbours: the matrix, and how often it is applied."""
+
+    matrix: Sparse
+    steps: int
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The means of rows, (N, F)."""
+        for _ in range(self.steps):
+            x = self.matrix @ x
+        return x
+
+
+def neighbour_averages(
+    graph: Data,
+    hops: int,
+    dtype: torch.dtype = torch.float32,
+    union: Matrix | None = None,
+) -> list[Average]:
+    """The means over neighbours 1, 2, ... hops away in all edges, then over those per relation.
+
+    Args:
+        graph: The graph, with `relation_index` if its relations stay apart.
+        hops: How many means to take over all edges; without any, there are none per relation.
+        dtype: Of the matrices.
+        union: `weighted_adjacency` or `graph_matrix` of the graph, if it is known already.
+    """
+    if not hops:
+        return []
+    device = graph.edge_index.device
+    union = graph_matrix(graph) if union is None else union
+    means = neighbour_means(union, device, dtype)
+    averages = [Average(means, steps) for steps in range(1, hops + 1)]
+    for relation in range(count_relations(graph)):
+        matrix = relation_adjacency(graph, relation)
+        averages.append(Average(neighbour_means(matrix, device, dtype), 1))
+    return averages
+
+
+def relation_adjacency(graph: Data, relation: int) -> sp.csr_matrix:
+    """The neighbours of every node in one relation, (N, N); not symmetric if it has a direction."""
+    chosen = graph.relation_index[0] == relation
+    weight = graph.relation_weight[chosen] if "relation_weight" in graph else None
+    return adjacency(graph.relation_index[1:, chosen], graph.num_nodes, weight)
+
+
+TOLERANCE = 1e-8  # truncated share
+PAGERANK_ENTRIES = 2**24  # in memory at a time
+
+
+def personalised_pagerank(propagation: Sparse, x: Tensor, teleport: float) -> Tensor:
+    """The product of teleport (I - (1 - teleport) P)^-1 with a matrix, by its power series.
+
+    A walk restarts with probability `teleport` at every step, so a few dozen steps suffice.
+
+    Shapes:
+        propagation: P, with a spectral radius of at most one, (N, N)
+        x, returns: (N, d)
+    """
+    steps = math.ceil(math.log(TOLERANCE) / math.log1p(-teleport)) if teleport < 1 else 0
+    spread = x
+    for _ in range(steps):
+        spread = (1 - teleport) * (propagation @ spread) + teleport * x
+    return spread
+
+
+@torch.no_grad()
+def pagerank_rows(propagation: Sparse, nodes: Tensor, *, teleport: float, keep: int) -> Tensor:
+    """The largest entries of selected rows of teleport (I - (1 - teleport) P)^-1, P symmetric.
+
+    Only the selected rows are computed, a block at a time. Each keeps its `keep` largest entries,
+    without zeros.
+
+    Shapes:
+        propagation: (N, N)
+        nodes: (n,), rows to compute
+        returns: sparse CSR, (n, N)
+    """
+    num_nodes = propagation.shape[0]
+    columns, values = [nodes.new_empty(0)], [torch.empty(0, device=nodes.device)]
+    ends = [nodes.new_zeros(1)]
+    size = max(PAGERANK_ENTRIES // num_nodes, 1)
+    for block in nodes.split(size) if nodes.numel() else ():
+        start = torch.zeros(num_nodes, block.numel(), device=nodes.device)
+        start[block, torch.arange(block.numel(), device=nodes.device)] = 1
+        rank = personalised_pagerank(propagation, start, teleport)
+        top = rank.t().topk(min(keep, num_nodes), dim=1)
+        positive = top.values > 0
+        columns.append(top.indices[positive])
+        values.append(top.values[positive])
+        ends.append(ends[-1][-1] + positive.sum(1).cumsum(0))
+    shape = (nodes.numel(), num_nodes)
+    return csr(torch.cat(ends), torch.cat(columns), torch.cat(values), shape)

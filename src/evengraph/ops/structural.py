@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
@@ -14,8 +13,7 @@ from torch import Tensor
 
 from evengraph.fast.device_graphs import DevicePaths, adjacency_tensor
 from evengraph.fast.thinning import Thinning
-from evengraph.ops.propagate import Matrix, adjacency
-from evengraph.ops.sparse import Sparse, csr, from_scipy
+from evengraph.ops.sparse import Matrix, adjacency, from_scipy
 
 BYTES_PER_ENTRY = 8  # a 32-bit column index and a 32-bit weight
 BLOCK_ENTRIES = 20_000_000  # walks of one block of rows, before duplicates are merged
@@ -194,120 +192,3 @@ def _too_large(alpha: int, expected: float, memory_limit: float) -> MemoryError:
         f"{expected * BYTES_PER_ENTRY / 2**30:.1f} GiB, over the limit of "
         f"{memory_limit / 2**30:.1f} GiB. Use a smaller alpha or raise memory_limit."
     )
-
-
-LARGEST = 10.0  # factor of a column of means
-TINY = 1e-30  # keeps zero from being divided by zero
-
-
-def with_log_degree(x: Tensor, matrix: sp.spmatrix) -> Tensor:
-    """Append a column, the logarithm of one plus the number of neighbours.
-
-    Shapes:
-        x: (N, F)
-        returns: (N, F + 1)
-    """
-    degree = torch.from_numpy(matrix.getnnz(axis=1)).to(x)
-    return torch.cat([x, degree.log1p().unsqueeze(1)], dim=1)
-
-
-def hop_table(
-    table: Any,
-    mean: sp.csr_matrix,
-    nodes: np.ndarray,
-    hops: int,
-    relations: Sequence[sp.csr_matrix] = (),
-) -> tuple[Any, Any]:
-    """Rows of some nodes: theirs, the means over neighbours, over their means and so on.
-
-    Columns of means are scaled as in `join_parts`.
-
-    Args:
-        table: NumPy array or SciPy matrix, (N, F).
-        mean: Averages over neighbours, (N, N).
-        nodes: Whose rows to return, (n,).
-        hops: How many means.
-        relations: Averages over the neighbours in each relation, (N, N).
-
-    Returns:
-        The table, (n, (1 + hops + R) F), and the factors of its columns.
-    """
-    parts, rows = [table[nodes]], mean[nodes]
-    apart = [relation[nodes] @ table for relation in relations]
-    for hop in range(hops):
-        table = mean @ table if hop else table
-        parts.append(rows @ table)
-    return join_parts([*parts, *apart])
-
-
-def join_parts(parts: Sequence[Any]) -> tuple[Any, Any]:
-    """A table of a node's own columns and of means of these columns, and the factors of all.
-
-    Means vary less than what they are means of. Each column is multiplied with a factor that gives
-    it the size (root mean square) of the column it comes from, up to LARGEST.
-
-    Args:
-        parts: NumPy arrays or SciPy matrices, (n, F) each, the own columns first.
-    """
-    sizes = np.stack([_column_sizes(part) for part in parts])
-    factors = np.where(sizes > 0, sizes[0] / np.maximum(sizes, sizes[0] / LARGEST + TINY), 1.0)
-    factors = factors.ravel().astype(np.float32)
-    if sp.issparse(parts[0]):
-        return (sp.hstack(parts) @ sp.diags(factors)).tocsr(), factors
-    return np.concatenate(parts, axis=1) * factors, factors
-
-
-def _column_sizes(table: Any) -> np.ndarray:
-    """Root mean square of each column."""
-    squares = table.power(2) if sp.issparse(table) else table**2
-    return np.sqrt(np.asarray(squares.mean(axis=0), dtype=np.float64).ravel())
-
-
-TOLERANCE = 1e-8  # truncated share
-BLOCK_ENTRIES_OF_PAGERANK = 2**24  # numbers in memory at a time
-
-
-def personalised_pagerank(propagation: Sparse, x: Tensor, teleport: float) -> Tensor:
-    """The product of teleport (I - (1 - teleport) P)^-1 with a matrix, by its power series.
-
-    A walk restarts with probability `teleport` at every step, so a few dozen steps suffice.
-
-    Shapes:
-        propagation: P, with a spectral radius of at most one, (N, N)
-        x, returns: (N, d)
-    """
-    steps = math.ceil(math.log(TOLERANCE) / math.log1p(-teleport)) if teleport < 1 else 0
-    spread = x
-    for _ in range(steps):
-        spread = (1 - teleport) * (propagation @ spread) + teleport * x
-    return spread
-
-
-@torch.no_grad()
-def pagerank_rows(propagation: Sparse, nodes: Tensor, *, teleport: float, keep: int) -> Tensor:
-    """The largest entries of selected rows of teleport (I - (1 - teleport) P)^-1, P symmetric.
-
-    Only the selected rows are computed, a block at a time. Each keeps its `keep` largest entries,
-    without zeros.
-
-    Shapes:
-        propagation: (N, N)
-        nodes: (n,), rows to compute
-        returns: sparse CSR, (n, N)
-    """
-    num_nodes = propagation.shape[0]
-    columns, values = [nodes.new_empty(0)], [torch.empty(0, device=nodes.device)]
-    ends = [nodes.new_zeros(1)]
-    for block in (
-        nodes.split(max(BLOCK_ENTRIES_OF_PAGERANK // num_nodes, 1)) if nodes.numel() else ()
-    ):
-        start = torch.zeros(num_nodes, block.numel(), device=nodes.device)
-        start[block, torch.arange(block.numel(), device=nodes.device)] = 1
-        rank = personalised_pagerank(propagation, start, teleport)
-        top = rank.t().topk(min(keep, num_nodes), dim=1)
-        positive = top.values > 0
-        columns.append(top.indices[positive])
-        values.append(top.values[positive])
-        ends.append(ends[-1][-1] + positive.sum(1).cumsum(0))
-    shape = (nodes.numel(), num_nodes)
-    return csr(torch.cat(ends), torch.cat(columns), torch.cat(values), shape)

@@ -12,9 +12,15 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from evengraph.fast.subsets import SubsetMatrix
-from evengraph.ops.propagate import Normalisation, with_self_loops
 from evengraph.ops.semantic import cluster_means
-from evengraph.ops.sparse import Sparse, row_entries, scatter_sum, take
+from evengraph.ops.sparse import (
+    Normalisation,
+    Sparse,
+    row_entries,
+    scatter_sum,
+    take,
+    with_self_loops,
+)
 
 
 @dataclass(frozen=True, eq=False)

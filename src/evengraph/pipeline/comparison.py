@@ -77,12 +77,7 @@ def write_comparison(standings: Sequence[Standing], pairs: Sequence[Pair], path:
 
 
 def comparison_rows(standings: Sequence[Standing], pairs: Sequence[Pair]) -> list[dict[str, Any]]:
-    """One row per method: metrics, the paper's values where known, the difference to the best.
-
-    Args:
-        standings: The methods, the best first.
-        pairs: Every two of them.
-    """
+    """One row per method: metrics, the paper's values where known, the difference to the best."""
     best = standings[0].label
     rows = []
     for standing in standings:
@@ -531,16 +526,7 @@ def conclude(
     overlap: float,
     **fields: Any,
 ) -> Comparison:
-    """Rank methods that ran on the same splits, and give the verdict.
-
-    Args:
-        standings: The methods, each with a record of every common split.
-        entries: The methods by label.
-        protocol: How the graph was split.
-        metric: Metric to compare by.
-        overlap: Mean ratio of test nodes to the other labelled nodes of a split.
-        fields: The others of `Comparison`, such as seeds, classes and environment.
-    """
+    """Rank methods that ran on the same splits, and give the verdict."""
     ranked, pairs = rank(standings, protocol, overlap, metric)
     alone = [label for label, method in entries.items() if not method.uses_graph]
     fixed, num_classes = _is_fixed(protocol), len(fields["class_counts"])

@@ -28,15 +28,16 @@ from evengraph.core.machine import end_with_parent, return_freed_memory
 from evengraph.core.records import Record
 from evengraph.core.task import Task
 from evengraph.datasets import load
-from evengraph.disk.models import DiskGraph
 from evengraph.fast.replicas import batching, can_replicate
 from evengraph.methods import Method, fit_many
 from evengraph.methods.bases.fitting import ACTIVE_GROUPS, SLOTS
-from evengraph.metrics import METRICS, criterion, evaluate, reported, validation_score
 from evengraph.metrics.binary import positive_class, precision_recall_points
 from evengraph.metrics.calibration import Calibrator
 from evengraph.metrics.decisions import Costs, base_rate_sweep
-from evengraph.metrics.evaluation import agreement_bands
+from evengraph.metrics.evaluation import agreement_bands, evaluate, reported
+from evengraph.metrics.multiclass import criterion, validation_score
+from evengraph.metrics.registry import METRICS
+from evengraph.pipeline.sources import GraphOnDisk
 from evengraph.splits import SplitProtocol
 from evengraph.training import Callback, History
 
@@ -117,7 +118,7 @@ class Job:
     k: int | None = None
     costs: Costs | None = None
     calibrate: bool = False
-    disk: DiskGraph | None = None
+    disk: GraphOnDisk | None = None
 
     def fit(
         self, method: Method, task: Task, on_epoch: Callback | None, progress: bool | None = False
@@ -142,13 +143,7 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """Why a job has no record.
-
-    Args:
-        reason: One line.
-        kind: Name of the exception, if there was one.
-        error: The exception itself, in the process that raised it.
-    """
+    """Why a job has no record."""
 
     reason: str
     kind: str = ""
@@ -359,12 +354,7 @@ def processes_on_gpu(device: torch.device, gib_per_process: float = 4) -> int:
 
 @contextmanager
 def connected_ray(address: str | None = None, cores: int | None = None) -> Iterator[Any]:
-    """The module `ray`, connected to a cluster; a connection that exists is used and left open.
-
-    Args:
-        address: Of a cluster, such as `auto` on one of its machines. Default: Ray starts one here.
-        cores: How many such a new one has. Default: those of this machine.
-    """
+    """The module `ray`, connected to a cluster; a connection that exists is used and left open."""
     try:
         import ray
     except ImportError:

@@ -13,9 +13,9 @@ from torch_geometric.data import Data
 
 from evengraph.core.task import HIDDEN_LABEL, Task
 from evengraph.methods import Method
-from evengraph.nn.tracing import Contributions
-from evengraph.ops.propagate import undirected_adjacency
-from evengraph.ops.signature import feature_signatures, matching_signatures
+from evengraph.nn.attribution import Contributions
+from evengraph.ops.features import feature_signatures, matching_signatures
+from evengraph.ops.sparse import undirected_adjacency
 from evengraph.pipeline.model_info import ModelInfo, NewNodes, training_paths
 from evengraph.pipeline.sources import ModelInput
 from evengraph.tables import UnknownNodeError
@@ -451,12 +451,7 @@ def open_explained(
     known: Any,
     columns: Mapping[str, Any],
 ) -> NewNodes:
-    """Open new nodes, attached to the known graph if it is given or if their edges name it.
-
-    Args:
-        open_nodes: `TableModel.open`; the other arguments are those of `TableModel.explain`.
-        info: Where the training tables are.
-    """
+    """Open new nodes, attached to the known graph if it is given or if their edges name it."""
     if isinstance(nodes, NewNodes):
         return nodes
     if known is None:
@@ -489,13 +484,7 @@ SHARE = 0.05  # of the largest reason; smaller ones are not worth the room
 
 @dataclass(frozen=True, kw_only=True)
 class Suspect:
-    """A node with a high probability of the positive class.
-
-    Args:
-        id: The id of the node.
-        probability: Of the positive class.
-        reasons: Columns and labelled nodes that speak for the class, the strongest first.
-    """
+    """A node with a high probability of the positive class."""
 
     id: str
     probability: float
@@ -511,16 +500,7 @@ def suspects(
     count: int,
     graph: Data | None = None,
 ) -> list[Suspect]:
-    """Rank nodes by their probability of a class and explain the first.
-
-    Args:
-        method: The fitted method that predicted them.
-        nodes: The nodes that were predicted.
-        probabilities: Of the positive class, (M,).
-        positive: Index of the class.
-        count: How many to return at most.
-        graph: The graph that was predicted, if not that of the nodes as they came.
-    """
+    """Rank nodes by their probability of a class and explain the first."""
     if count < 1:
         raise ValueError(f"top must be at least 1, got {count}.")
     tables = nodes.tables

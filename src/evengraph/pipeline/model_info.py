@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from evengraph.core.devices import pick_device
 from evengraph.core.errors import ArgumentError, first_line, one_line_errors, short
+from evengraph.core.machine import pick_device
 from evengraph.core.rng import seeded
 from evengraph.core.task import Task
 from evengraph.core.untrusted import MAX_INTEGER, check_types
@@ -67,14 +67,7 @@ class TrainingStatistics:
         probabilities: Tensor,
         numbers: NDArray[np.bool_] | None = None,
     ) -> Self:
-        """Measure the graph of a model that learnt from the nodes of a mask.
-
-        Args:
-            graph: The training graph.
-            train: The nodes that were learnt from.
-            probabilities: Predictions for all nodes.
-            numbers: Which features are columns of numbers.
-        """
+        """Measure the graph of a model that learnt from the nodes of a mask."""
         degree = _log_degrees(graph)
         unseen = ~train if bool((~train).any()) else torch.ones_like(train)
         labels = graph.y[graph.y >= 0]
@@ -296,13 +289,7 @@ def _concatenate(known: Tables, new: Tables, columns: TableColumns) -> Tables:
 
 
 class Refit(NamedTuple):
-    """How many labels a model was fitted to again, after its scores were computed.
-
-    Args:
-        train: Labels it has learnt from.
-        validation: Labels that decided when to stop, and the threshold.
-        train_before: Labels that the model with the test scores had learnt from.
-    """
+    """How many labels a model was fitted to again, after its scores were computed."""
 
     train: int
     validation: int

@@ -29,7 +29,7 @@ VANISHED = 0.01
 """Part of its share in training below which a class has vanished, as in estimates that failed."""
 
 
-class Predictions(NamedTuple):
+class NodePredictions(NamedTuple):
     """What a model says about some nodes.
 
     Args:
@@ -63,7 +63,7 @@ def predict_nodes(
     align: bool = True,
     probabilities: Tensor | None = None,
     **options: Any,
-) -> Predictions:
+) -> NodePredictions:
     """Predict some nodes of a graph; the options are those of `TableModel.predict`.
 
     Columns are not moved back where class shares are corrected: these move columns, too. If an
@@ -91,7 +91,7 @@ def _predict(
     abstain: float | None = None,
     max_error: float | None = None,
     raw: Tensor | None = None,
-) -> Predictions:
+) -> NodePredictions:
     abstention = find_abstention(info, abstain, max_error)
     if abstention is not None and prior is not None:
         raise ValueError(
@@ -110,7 +110,7 @@ def _predict(
     if abstention is not None:
         frame["abstained"] = (raw.double().max(1).values < abstention.confidence).tolist()
     threshold = None if info.threshold is None else info.threshold.after(transform)
-    return Predictions(
+    return NodePredictions(
         frame, drift, shares, abstention, given.aligned, given.graph, doubt, threshold
     )
 
@@ -165,12 +165,7 @@ def find_abstention(
 def corrected(
     info: ModelInfo, prior: str | Mapping[str, float], raw: Tensor, classes: Sequence[str]
 ) -> tuple[Transform, dict[str, float]]:
-    """A correction for class shares that differ from training, and these shares.
-
-    Args:
-        prior: `estimate`, or the share of each class, which are scaled to sum to one.
-        raw: The probabilities to estimate them from.
-    """
+    """A correction for class shares that differ from training, and these shares."""
     if info.prior is None:
         raise ValueError("This model holds no class shares to correct: train and save it again.")
     calibrator, training = info.prior.calibrator, torch.tensor(info.prior.shares)

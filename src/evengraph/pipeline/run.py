@@ -24,13 +24,12 @@ import evengraph
 from evengraph.core.errors import unknown
 from evengraph.core.records import Record, mean_and_deviation
 from evengraph.core.task import Task
-from evengraph.disk.models import DiskGraph
 from evengraph.inspection.measures import count_edges
 from evengraph.methods import METHODS, Method, portfolio
 from evengraph.metrics import METRICS, comparable_metrics
 from evengraph.metrics.binary import positive_class
 from evengraph.metrics.decisions import Costs
-from evengraph.metrics.selection import Validation
+from evengraph.metrics.evaluation import Validation
 from evengraph.pipeline.comparison import Comparison, Standing, conclude
 from evengraph.pipeline.executor import (
     Executor,
@@ -44,7 +43,7 @@ from evengraph.pipeline.executor import (
     describe,
 )
 from evengraph.pipeline.parameters import PAPER, paper_cell
-from evengraph.pipeline.sources import open_source
+from evengraph.pipeline.sources import GraphOnDisk, open_source
 from evengraph.splits import SplitProtocol
 
 
@@ -118,7 +117,7 @@ class RunPlan:
     k: int | None = None
     costs: Costs | None = None
     compares: bool = False
-    disk: DiskGraph | None = None
+    disk: GraphOnDisk | None = None
 
     @property
     def imbalance(self) -> str:
@@ -186,12 +185,7 @@ class RunPlan:
 
 
 class SeedScore(NamedTuple):
-    """What the model of one seed reached on validation.
-
-    Args:
-        value: In percent.
-        metric: Its name in `METRICS`.
-    """
+    """What the model of one seed reached on validation."""
 
     value: float
     metric: str
@@ -217,11 +211,7 @@ def seed_score(fitted: FittedMethod) -> SeedScore:
 
 
 class Selection:
-    """The fit with the best score on validation among the seeds of one method.
-
-    Args:
-        several: Whether there is a choice; otherwise nothing is scored.
-    """
+    """The fit with the best score on validation among the seeds of one method."""
 
     def __init__(self, several: bool) -> None:
         self.several = several
@@ -379,14 +369,7 @@ def _title(methods: Mapping[str, Method], label: str) -> str:
 def method_result(
     plan: RunPlan, name: str, records: Sequence[Record], environment: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The content of the result.json of one method.
-
-    Args:
-        plan: What was run.
-        name: The method.
-        records: One per seed.
-        environment: As `describe` returns it.
-    """
+    """The content of the result.json of one method."""
     method, params, task = plan.methods[name], vars(plan.protocol), plan.task(records[-1].seed)
     mean, std = mean_and_deviation(records)
     paper = paper_cell(plan.dataset, plan.imbalance, params, name)
@@ -574,12 +557,7 @@ def comparison_executor(
 def default_entries(
     graph: Data, params: Mapping[str, Mapping[str, Any]] | None = None
 ) -> dict[str, Method]:
-    """The methods of a comparison by default: the baseline and the portfolio of `auto`.
-
-    Args:
-        graph: Whose `graph_defaults` the methods have.
-        params: Parameters by name of the method, which replace these.
-    """
+    """The methods of a comparison by default: the baseline and the portfolio of `auto`."""
     baselines = {
         name: kind(**{**kind.graph_defaults(graph), **(params or {}).get(name, {})})
         for name, kind in METHODS.items()

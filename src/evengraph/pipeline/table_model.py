@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from evengraph.core.devices import pick_device
 from evengraph.core.errors import one_line_errors, unknown
+from evengraph.core.machine import pick_device
 from evengraph.core.task import Task
 from evengraph.methods import DEFAULT_METHOD, METHODS, Method
 from evengraph.methods.bases.row_model import RowInput
@@ -45,7 +45,7 @@ from evengraph.pipeline.model_info import (
     training_paths,
 )
 from evengraph.pipeline.onnx_export import export_onnx, onnx_inputs
-from evengraph.pipeline.predictions import Predictions, predict_nodes
+from evengraph.pipeline.predictions import NodePredictions, predict_nodes
 from evengraph.pipeline.run import RunPlan, run
 from evengraph.pipeline.sources import GraphSource, ModelInput, open_tables, tables_of
 from evengraph.splits import SplitProtocol
@@ -320,7 +320,7 @@ class TableModel:
 
     def predictions(
         self, nodes: Any, edges: Any = None, *, known: Any = None, **options: Any
-    ) -> Predictions:
+    ) -> NodePredictions:
         """What `predict` returns, with sentences about drift, and the shares and errors in use.
 
         Args:

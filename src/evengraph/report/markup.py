@@ -5,7 +5,7 @@ from html import escape
 
 from evengraph.core.text import printable
 from evengraph.core.untrusted import number
-from evengraph.metrics import METRICS
+from evengraph.metrics.registry import METRICS
 
 
 class Markup(str):

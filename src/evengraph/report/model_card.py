@@ -13,7 +13,7 @@ from typing import Any
 
 from evengraph.core.text import printable
 from evengraph.core.untrusted import items, lookup, number, part
-from evengraph.metrics import METRICS
+from evengraph.metrics.registry import METRICS
 from evengraph.metrics.significance import Interval, mean_recall_interval, share_interval
 from evengraph.report.markup import DASH, decimals, integer, metric_value, plural
 

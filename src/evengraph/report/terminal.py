@@ -14,7 +14,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from evengraph.core.untrusted import average, items, lookup, number, part
-from evengraph.metrics import HEADLINE, METRICS, Metric, abbreviations
+from evengraph.metrics.registry import HEADLINE, METRICS, Metric, abbreviations
 from evengraph.metrics.significance import format_p
 from evengraph.report.markup import (
     DASH,

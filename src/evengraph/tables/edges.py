@@ -11,9 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from evengraph.core.arrays import sorted_unique
 from evengraph.core.errors import short
-from evengraph.core.untrusted import check_types
+from evengraph.core.untrusted import check_types, sorted_unique
 from evengraph.tables.cells import (
     Bools,
     Floats,

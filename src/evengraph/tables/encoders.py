@@ -18,9 +18,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from evengraph.core.arrays import sorted_unique
 from evengraph.core.errors import ArgumentError
-from evengraph.core.untrusted import check_types
+from evengraph.core.untrusted import check_types, sorted_unique
 from evengraph.tables.cells import (
     LISTS,
     Floats,

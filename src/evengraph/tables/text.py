@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from evengraph.core.arrays import sorted_unique
+from evengraph.core.untrusted import sorted_unique
 from evengraph.tables.cells import canonical_names, is_empty
 
 WHITESPACE = "".join(character for character in map(chr, range(0x3001)) if character.isspace())

@@ -17,7 +17,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.nn.functional import pad
 
-from evengraph.core.devices import pick_device
+from evengraph.core.machine import pick_device
 from evengraph.fast.dropout import Share
 
 T = TypeVar("T")

@@ -1,7 +1,6 @@
 """Batching: which methods share a batch, and what a batch of one is."""
 
-from evengraph.methods.bases.batching import fit_as_batch, share_batch
-
+from evengraph.fast.replicas import fit_as_batch, share_batch
 from evengraph.methods import GCN, METHODS, Reweight, UniGNN
 from small_graphs import small_task
 

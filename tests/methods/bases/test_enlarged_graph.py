@@ -24,7 +24,7 @@ from torch_geometric.data import Data
 from evengraph.datasets import toy
 from evengraph.methods import Oversampling
 from evengraph.methods.bases.network import EnlargedGraph
-from evengraph.metrics import validation_score
+from evengraph.metrics.multiclass import validation_score
 from small_graphs import edge_lists, graph_of, small_task
 
 

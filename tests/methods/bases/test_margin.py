@@ -2,13 +2,13 @@
 
 import pytest
 import torch
-from evengraph.methods.bases.batching import share_batch
 from oracles import task_with
 
+from evengraph.fast.replicas import share_batch
 from evengraph.methods import BalancedSoftmax, GraphENS, ReNode
 from evengraph.methods.bases.network import WARMUP
 from evengraph.ops.losses import soft_labels, topology_margins
-from evengraph.ops.propagate import propagation_matrix, undirected_adjacency
+from evengraph.ops.sparse import propagation_matrix, undirected_adjacency
 from evengraph.training.loop import RECORD_AFTER
 from small_graphs import small_task
 

@@ -11,7 +11,7 @@ from torch import nn
 
 from evengraph.methods import GCN
 from evengraph.methods.bases.method import Method
-from evengraph.metrics import evaluate
+from evengraph.metrics.evaluation import evaluate
 from small_graphs import small_task
 
 

@@ -10,10 +10,10 @@ from torch.nn.functional import cross_entropy
 
 from evengraph.methods import GraphSMOTE
 from evengraph.methods.bases.network import NetworkMethod
-from evengraph.metrics import validation_score
-from evengraph.nn import EdgeDecoder, Inputs, Reconstruction
+from evengraph.metrics.multiclass import validation_score
+from evengraph.nn.networks import EdgeDecoder, Inputs, Reconstruction
 from evengraph.ops.losses import ClassTerms
-from evengraph.ops.propagate import undirected_adjacency
+from evengraph.ops.sparse import undirected_adjacency
 from small_graphs import small_task
 
 

@@ -10,7 +10,7 @@ from evengraph.core.rng import generator
 from evengraph.methods.bases import search as module
 from evengraph.methods.bases.method import Method
 from evengraph.methods.bases.search import Search, join
-from evengraph.metrics import validation_score
+from evengraph.metrics.multiclass import validation_score
 from evengraph.testing import small_task
 
 TASK = small_task()

@@ -5,9 +5,9 @@ import dataclasses
 import pytest
 import torch
 from evengraph.methods.bases.batching import Fit
-from evengraph.methods.bases.supervised_batch import SupervisedReplicas
 
 from evengraph.core.rng import seeded
+from evengraph.fast.supervised import SupervisedReplicas
 from evengraph.methods import (
     GCN,
     BalancedSoftmax,

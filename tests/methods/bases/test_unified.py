@@ -8,15 +8,15 @@ import torch
 from evengraph.methods.bases.batching import Fit
 
 from evengraph.core.rng import seeded
-from evengraph.methods import UniGNN
-from evengraph.methods.bases.unified import (
+from evengraph.fast.unignn import (
     Examples,
     UnifiedReplicas,
     labelled_weights,
     unified_epoch,
     unified_loss,
 )
-from evengraph.metrics import validation_score
+from evengraph.methods import UniGNN
+from evengraph.metrics.multiclass import validation_score
 from small_graphs import normal, small_task
 
 COMMON = {"dropout": 0.0, "hidden": 16, "max_epochs": 5}

@@ -6,12 +6,13 @@ import signal
 
 import pytest
 import torch
-from evengraph.methods.bases.batching import Fit, fit_batch, share_batch
-from evengraph.methods.bases.supervised_batch import SupervisedReplicas
+from evengraph.methods.bases.batching import Fit
 from evengraph.training.batch import replicas
-from evengraph.training.batch.replicas import can_replicate, stacked
 from torch import nn
 
+from evengraph.fast.replicas import can_replicate, fit_batch, share_batch, stacked
+from evengraph.fast.supervised import SupervisedReplicas
+from evengraph.fast.unignn import UnifiedReplicas
 from evengraph.methods import (
     GCN,
     BalancedSoftmax,
@@ -21,8 +22,7 @@ from evengraph.methods import (
     Reweight,
     UniGNN,
 )
-from evengraph.methods.bases.unified import UnifiedReplicas
-from evengraph.metrics import rare_class, validation_score
+from evengraph.metrics.multiclass import rare_class, validation_score
 from small_graphs import rare_task, small_task
 
 # Without dropout, whose noise on the CPU comes from one stream for all.

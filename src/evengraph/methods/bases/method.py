@@ -32,9 +32,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from evengraph.core.devices import free_memory
 from evengraph.core.errors import first_line, short
-from evengraph.core.machine import format_size
+from evengraph.core.machine import format_size, free_memory
 from evengraph.core.rng import seeded
 from evengraph.core.task import (
     Task,
@@ -53,10 +52,9 @@ from evengraph.methods.bases.saving import (
     Saving,
 )
 from evengraph.methods.bases.search import Committee
-from evengraph.metrics import balanced_accuracy, confusion_matrix
-from evengraph.nn.attribution import with_features
-from evengraph.nn.tracing import TRACERS, Contributions, gradient_times_input
-from evengraph.ops.signature import feature_signatures
+from evengraph.metrics.multiclass import balanced_accuracy, confusion_matrix
+from evengraph.nn.attribution import TRACERS, Contributions, gradient_times_input, with_features
+from evengraph.ops.features import feature_signatures
 from evengraph.training import Callback, Epoch, History, train, train_stepwise
 from evengraph.training.loop import Checkpoint, epoch_bar
 from evengraph.training.ranks import ALONE, Ranks

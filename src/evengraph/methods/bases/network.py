@@ -13,8 +13,8 @@ from torch_geometric.data import Data
 
 from evengraph.core.task import Task
 from evengraph.methods.bases.method import Method, same_graph
-from evengraph.metrics import validation_score
-from evengraph.nn import (
+from evengraph.metrics.multiclass import validation_score
+from evengraph.nn.networks import (
     LAST_CONVS,
     PYG_CONVS,
     Backbone,
@@ -24,6 +24,7 @@ from evengraph.nn import (
     PlainNetwork,
     Reconstruction,
 )
+from evengraph.ops.features import matching_signatures, node_signatures
 from evengraph.ops.losses import (
     ClassTerms,
     NamedLoss,
@@ -33,15 +34,16 @@ from evengraph.ops.losses import (
     soft_labels,
     topology_margins,
 )
-from evengraph.ops.propagate import (
+from evengraph.ops.sparse import (
     Normalisation,
+    Sparse,
     graph_matrix,
     propagation_matrix,
+    scatter_sum,
+    sparsify,
     weighted_adjacency,
     with_self_loops,
 )
-from evengraph.ops.signature import matching_signatures, node_signatures
-from evengraph.ops.sparse import Sparse, scatter_sum, sparsify
 from evengraph.ops.synthesis import Copies, GraphWithCopies, plan_copies, rare_classes
 from evengraph.training import Epoch
 from evengraph.training.ranks import ALONE, Ranks

@@ -14,8 +14,8 @@ from torch_geometric.data import Data
 
 from evengraph.core.rng import generator
 from evengraph.core.task import Task
+from evengraph.metrics.evaluation import Validation
 from evengraph.metrics.registry import METRICS
-from evengraph.metrics.selection import Validation
 from evengraph.training import Callback, History
 
 if TYPE_CHECKING:

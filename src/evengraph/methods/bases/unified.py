@@ -12,8 +12,8 @@ from torch_geometric.data import Data
 
 from evengraph.core.untrusted import MAX_HOPS
 from evengraph.methods.bases.method import Method, check_range
+from evengraph.ops.features import matching_signatures, node_signatures
 from evengraph.ops.semantic import cluster_means, nearest_mean
-from evengraph.ops.signature import matching_signatures, node_signatures
 from evengraph.ops.sparse import Sparse
 
 Features: TypeAlias = "Tensor | Sparse"

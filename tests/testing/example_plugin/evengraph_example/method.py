@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import scatter
 
 from evengraph import Method, Task
-from evengraph.metrics import validation_score
+from evengraph.metrics.multiclass import validation_score
 
 
 @final

@@ -1,0 +1,170 @@
+"""What the C library is told; that it obeys shows in page faults."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from time import monotonic, sleep
+
+import pytest
+
+from evengraph.core import machine as allocator
+from evengraph.core.machine import (
+    available_memory,
+    format_size,
+    is_abandoned,
+    parse_size,
+    process_exists,
+    process_mark,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("4GB", 4 * 10**9), ("512MiB", 2**29), ("2G", 2**31), (" 1.5 kb ", 1500), (77, 77), ("9", 9)],
+)
+def test_sizes_are_read(text, size):
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "4 bananas", "-1GB", "0", "GB", 0])
+def test_other_texts_are_errors(text):
+    with pytest.raises(ValueError, match="memory must be a size such as 4GB"):
+        parse_size(text)
+
+
+def test_sizes_are_printed_with_a_unit():
+    sizes = 12, 1500, 300 * 2**20, 1.5 * 2**30, 3 * 2**40
+    assert [format_size(size) for size in sizes] == [
+        "12 B", "1.5 KiB", "300 MiB", "1.5 GiB", "3.0 TiB"
+    ]  # fmt: skip
+
+
+def test_some_memory_is_available():
+    assert 2**20 < available_memory() < 2**50
+
+
+PARENT = """
+import subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdout=subprocess.PIPE)
+child.stdout.readline()
+print(child.pid, flush=True)
+child.wait()
+"""
+CHILD = """
+from time import sleep
+from evengraph.core.machine import end_with_parent
+end_with_parent()
+print("ready", flush=True)
+while True:
+    sleep(0.1)
+"""
+
+
+def is_alive(process):
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    stat = Path(f"/proc/{process}/stat")  # a zombie is dead
+    return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
+def test_a_worker_ends_after_its_parent_was_killed():
+    command = [sys.executable, "-c", PARENT, CHILD]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+        worker = int(parent.stdout.readline())
+        try:
+            assert is_alive(worker)
+            parent.send_signal(signal.SIGKILL)
+            parent.wait()
+            give_up = monotonic() + 30
+            while is_alive(worker) and monotonic() < give_up:
+                sleep(0.02)
+            assert not is_alive(worker)
+        finally:
+            if is_alive(worker):
+                os.kill(worker, signal.SIGKILL)
+
+
+def test_a_process_exists_until_it_ends():
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    assert process_exists(child.pid)
+    child.communicate()
+    assert not process_exists(child.pid)
+
+
+def test_only_marks_of_dead_processes_of_this_machine_are_abandoned():
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    pid, host, rest = process_mark().split("@")
+    assert (pid, rest) == (str(os.getpid()), "")
+    assert is_abandoned(f"{gone.pid}@{host}@x")
+    assert not is_abandoned(f"{pid}@{host}@x")
+    assert not is_abandoned(f"{gone.pid}@{host}-2@x")
+    for other in ("", "x", f"{gone.pid}", f"x@{host}@", f"{host}-{gone.pid}-a"):
+        assert not is_abandoned(other)
+
+
+FAULTS = """
+import resource, sys
+from evengraph.core.machine import keep_freed_memory
+import ctypes
+if sys.argv[1] == "keep":
+    assert keep_freed_memory()
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+libc.free.argtypes = [ctypes.c_void_p]
+size = 2**26
+for _ in range(4):
+    array = libc.malloc(size)
+    ctypes.memset(array, 1, size)
+    libc.free(array)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
+"""
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Calls of the C library instead of its effects."""
+    made = []
+
+    class Library:
+        def mallopt(self, *arguments):
+            made.append(arguments)
+            return 1
+
+    for name in ("MALLOC_MMAP_MAX_", "MALLOC_ARENA_MAX", "GLIBC_TUNABLES"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: Library())
+    return made
+
+
+def test_settings_of_the_user_stay(calls, monkeypatch):
+    monkeypatch.setenv("MALLOC_ARENA_MAX", "2")
+    assert not allocator.keep_freed_memory()
+    assert not calls
+
+
+def test_other_systems_and_c_libraries_are_left_alone(calls, monkeypatch):
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
+    assert not allocator.keep_freed_memory()
+    allocator.return_freed_memory()
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert not allocator.keep_freed_memory()
+    assert not calls
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="mallopt is glibc's")
+def test_pages_are_cleared_once():
+    faults = {}
+    for mode in ("plain", "keep"):
+        done = subprocess.run(
+            [sys.executable, "-c", FAULTS, mode], capture_output=True, text=True, check=True
+        )
+        faults[mode] = int(done.stdout)
+    assert faults["keep"] < 0.6 * faults["plain"]
