@@ -26,7 +26,7 @@ def test_run_and_predict_from_disk(packed, capsys):
     arguments = ["--memory", "50MB", "--out", "out", "--save", "model"]
     assert call("run", "graph", *FAST, *arguments) == 0
     shown = capsys.readouterr()
-    assert "natural imbalance (train=0.6, val=0.2)" in shown.out
+    assert "natural split (train=0.6, val=0.2)" in shown.out
     assert "structural view: done in" in shown.err
     result = json.loads((packed.path.parent / "out" / "result.json").read_text())
     assert result["dataset"]["num_edges"] == packed.num_edges // 2
