@@ -3,8 +3,7 @@
 import re
 
 import pytest
-from compared import compared
-from looks import look
+from samples import compared, look
 
 import evengraph as eg
 from evengraph.pipeline.run import RunPlan, run
