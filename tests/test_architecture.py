@@ -214,7 +214,6 @@ def test_the_library_works_without_what_only_the_command_line_needs():
 # Words that name a method and mean something else: a convolution, a loss, a file of experiments.
 OTHER_MEANINGS = {
     "lab/sources.py": {"unreal"},
-    "nn/backbones.py": {"gcn"},
     "nn/networks.py": {"gcn"},
     "ops/losses.py": {"renode", "reweight"},
 }

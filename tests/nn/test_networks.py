@@ -8,7 +8,6 @@ from torch_geometric.nn import GATConv
 
 from evengraph.core.rng import seeded
 from evengraph.nn.networks import (
-    BACKBONES,
     CONVS,
     LAST_CONVS,
     PYG_CONVS,
@@ -241,14 +240,14 @@ def test_attention_to_all_alike_is_a_mean():
     torch.testing.assert_close(conv(x, PROPAGATION), MATRIX @ x @ conv.weight)
 
 
-@pytest.mark.parametrize("kind", BACKBONES)
+@pytest.mark.parametrize("kind", CONVS)
 def test_sparse_features_give_the_same(kind):
     conv, x = made(kind), normal(9, 4).relu()
     torch.testing.assert_close(conv(Sparse.from_dense(x), PROPAGATION), conv(x, PROPAGATION))
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("kind", BACKBONES)
+@pytest.mark.parametrize("kind", CONVS)
 def test_a_convolution_projects_row_by_row_and_then_spreads(kind, sparse):
     conv, x = made(kind), normal(9, 4).relu()
     projected = conv.project(Sparse.from_dense(x) if sparse else x)
@@ -256,7 +255,7 @@ def test_a_convolution_projects_row_by_row_and_then_spreads(kind, sparse):
     torch.testing.assert_close(conv.propagate(projected, PROPAGATION), conv(x, PROPAGATION))
 
 
-@pytest.mark.parametrize("kind", BACKBONES)
+@pytest.mark.parametrize("kind", CONVS)
 def test_a_gradient_goes_through_the_projection_alone(kind):
     conv, x, weight = made(kind), normal(9, 4).requires_grad_(), normal(9, 16, seed=5)
     projected = conv.project(x)
@@ -265,7 +264,7 @@ def test_a_gradient_goes_through_the_projection_alone(kind):
     torch.testing.assert_close(through @ conv.weight.t(), whole)
 
 
-@pytest.mark.parametrize("kind", BACKBONES)
+@pytest.mark.parametrize("kind", CONVS)
 def test_new_nodes_that_nobody_hears_change_nothing(kind):
     conv, x = made(kind), normal(11, 4)
     nodes, new = torch.tensor([0, 3]), torch.tensor([0, 1])
@@ -278,7 +277,7 @@ def test_new_nodes_that_nobody_hears_change_nothing(kind):
     assert not torch.allclose(value[9:], conv(x, alone)[9:])
 
 
-@pytest.mark.parametrize("kind", BACKBONES)
+@pytest.mark.parametrize("kind", CONVS)
 def test_networks_of_every_kind(kind):
     torch.manual_seed(0)
     net = GraphNetwork(4, 16, 3, 0.5, kind).double()

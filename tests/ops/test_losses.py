@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy
 
 from evengraph.ops.losses import (
-    CLASS_LOSSES,
-    NAMED_LOSSES,
     ClassTerms,
     LabelledLoss,
     balanced_softmax,
@@ -248,6 +246,8 @@ def test_a_weighted_sum_by_hand():
 
 # Losses by name
 
+NAMES = ("cross_entropy", "reweight", "balanced_softmax", "renode")
+
 LABELS = torch.tensor([0, 0, 0, 1, 1, 2])
 NODES = torch.tensor([8, 0, 3, 4, 6, 1])
 LABEL_COUNTS = torch.tensor([3, 2, 1])
@@ -267,7 +267,7 @@ def written_out(name, logits, labels, counts, weights):
     return total / len(labels)
 
 
-@given(st.sampled_from(CLASS_LOSSES), st.booleans(), st.integers(0, 99))
+@given(st.sampled_from(NAMES[:3]), st.booleans(), st.integers(0, 99))
 def test_losses_of_classes(name, weighed, seed):
     logits = normal(6, 3, seed=seed)
     weights = normal(6, seed=seed + 1).abs() if weighed else None
@@ -276,7 +276,7 @@ def test_losses_of_classes(name, weighed, seed):
     assert found.item() == pytest.approx(written_out(name, logits, LABELS, [3, 2, 1], each))
 
 
-@given(st.sampled_from(NAMED_LOSSES), st.booleans(), st.integers(0, 99))
+@given(st.sampled_from(NAMES), st.booleans(), st.integers(0, 99))
 def test_losses_by_name(name, more, seed):
     """Nodes beyond the graph make their classes larger, and weigh one before that."""
     added = torch.tensor([0, 1, 2, 2]) if more else None

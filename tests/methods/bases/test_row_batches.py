@@ -9,7 +9,7 @@ from evengraph.methods.bases import row_batches
 from evengraph.metrics.multiclass import rare_class, validation_score
 from evengraph.nn.networks import PlainNetwork
 from evengraph.splits import Natural
-from evengraph.training.row_supply import MemoryRows
+from evengraph.training.ranks import MemoryRows
 from small_graphs import normal
 
 
