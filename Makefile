@@ -47,7 +47,7 @@ PIP_LOCKED := $(BIN)/python -m pip install --quiet --disable-pip-version-check -
 	@touch $@
 
 run: install
-	$(BIN)/evengraph run cora --method unignn --imbalance step --minority 3 --ratio 0.1 --seeds 5,6,7 --out runs/cora-step
+	$(BIN)/evengraph run cora --method unignn --split step --minority 3 --ratio 0.1 --splits 5,6,7 --out runs/cora-step
 
 test: install
 	$(BIN)/python -m pytest -n $(JOBS)

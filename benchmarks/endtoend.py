@@ -95,7 +95,7 @@ def measure(folder: Path, nodes: int, memory: str, settings: list[str]) -> list[
     # fmt: off
     commands = {
         "pack": ["pack", "nodes.parquet", "edges.parquet", "--out", "graph", *limit],
-        "run": ["run", "graph", "--seeds", "5", "--save", "model", "--out", "out",
+        "run": ["run", "graph", "--splits", "5-5", "--save", "model", "--out", "out",
                 *(part for setting in settings for part in ("--set", setting)), *limit],
         "predict": ["predict", "model", "graph", "--out", "predictions.parquet", *limit],
     }

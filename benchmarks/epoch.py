@@ -14,7 +14,6 @@ from time import perf_counter
 from typing import NamedTuple
 
 import torch
-from evengraph.nn.unified import Connectivity, UnifiedNetwork
 from torch import Tensor
 from torch.nn.functional import cross_entropy, dropout
 from torch.profiler import ProfilerActivity, profile
@@ -24,10 +23,12 @@ from torch_geometric.nn import GCNConv
 from benchmarks import floor
 from benchmarks.costs import commit
 from benchmarks.timing import table
-from evengraph import Task, UniGNN, load
+from evengraph import Task, load
 from evengraph.core.machine import keep_freed_memory
 from evengraph.datasets import toy
-from evengraph.nn import unified
+from evengraph.fast import unignn as unified
+from evengraph.fast.unignn import Connectivity, UnifiedNetwork
+from evengraph.methods import UniGNN
 from evengraph.splits import LongTail, Natural, SplitProtocol, Step
 from evengraph.training import History
 
@@ -127,12 +128,14 @@ def measure(setting: Setting, task: Task) -> Measured:
 
     model = UniGNN(alpha=setting.alpha, recluster_every=0, max_epochs=end)
     few, examples = _restriction(lambda: model.fit(task, seed=5, on_epoch=on_epoch, progress=False))
-    work = floor.steps(model.inputs_, task.num_classes, model.hidden, few=few, examples=examples)
+    work = floor.steps(
+        model.quick_.inputs, task.num_classes, model.hidden, few=few, examples=examples
+    )
     least = floor.milliseconds(work, torch.device("cpu"))
     times = (1000 * median(spent[skipped:]) for spent in (plain, ours))
     clean = 0.0
     if examples:
-        work = floor.steps(model.inputs_, task.num_classes, model.hidden, few=True)
+        work = floor.steps(model.quick_.inputs, task.num_classes, model.hidden, few=True)
         clean = floor.milliseconds(work, torch.device("cpu"))
     return Measured(*times, least, _shares(profiler, profiled), clean)
 

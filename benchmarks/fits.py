@@ -28,7 +28,7 @@ def _child(graph: str, method: str) -> None:
 
     from evengraph.datasets import load
     from evengraph.methods import METHODS
-    from evengraph.pipeline.published import preset_for
+    from evengraph.pipeline.parameters import preset_for
     from evengraph.splits import Step
 
     torch.set_num_threads(2)

@@ -12,8 +12,9 @@ from functools import cache
 from time import perf_counter
 
 import torch
-from evengraph.nn.unified import Connectivity
 from torch import Tensor
+
+from evengraph.fast.unignn import Connectivity
 
 FLOAT = 4  # bytes
 ENTRY = 8  # bytes of an entry of a sparse matrix: column and value

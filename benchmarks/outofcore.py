@@ -23,14 +23,13 @@ from benchmarks.timing import table
 from evengraph.core.machine import format_size, parse_size
 from evengraph.core.task import Task
 from evengraph.disk import PackedGraph, unpack_graph
-from evengraph.disk.models import DiskGraph
-from evengraph.disk.pack import pack_toy
+from evengraph.disk.models import DiskGraph, write_predictions
+from evengraph.disk.packing import pack_toy
 from evengraph.disk.propagation import Walk
 from evengraph.methods import METHODS
 from evengraph.metrics.multiclass import balanced_accuracy, confusion_matrix
 from evengraph.ops.sparse import diffuse, neighbour_means, propagation_matrix, weighted_adjacency
-from evengraph.pipeline.loading import load_model
-from evengraph.pipeline.prediction_files import write_predictions
+from evengraph.pipeline.model_info import load_model
 from evengraph.pipeline.table_model import TableModel
 from evengraph.splits import Natural
 

@@ -26,7 +26,7 @@ CLASSES = (0.8, 0.15, 0.05)  # their shares
 MEMORY = "2GB"
 
 PACK = """
-from evengraph.disk.pack import pack
+from evengraph.disk.packing import pack
 stages = []
 def show(stage, share):
     if not stages or stages[-1][0] != stage:

@@ -27,11 +27,11 @@ from evengraph.core.machine import parse_size
 from evengraph.datasets import load
 from evengraph.disk import PackedGraph, is_packed, pack_graph, unpack_graph
 from evengraph.disk.models import DiskGraph
-from evengraph.disk.pack import pack_toy
+from evengraph.disk.packing import pack_toy
 from evengraph.methods import METHODS
 from evengraph.metrics.multiclass import balanced_accuracy, confusion_matrix
 from evengraph.pipeline.executor import describe
-from evengraph.pipeline.parsing import parse_seeds
+from evengraph.pipeline.parameters import parse_seeds
 from evengraph.splits import Natural
 from evengraph.training.ranks import joined_ranks
 

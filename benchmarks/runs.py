@@ -5,7 +5,8 @@ from __future__ import annotations
 from time import perf_counter
 
 from benchmarks.timing import table
-from evengraph import UniGNN, load
+from evengraph import load
+from evengraph.methods.unignn import UniGNN
 from evengraph.splits import Step
 
 SEEDS = (5, 6, 7)

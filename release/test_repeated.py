@@ -29,7 +29,6 @@ def test_a_stored_result_comes_out_again(label, real_graph, tmp_path):
     plan = RunPlan(
         dataset="cora",
         graph=real_graph("cora"),
-        imbalance="step",
         protocol=Step(),
         methods={job.method: METHODS[job.method](**job.method_fields)},
         seeds=(5, 6, 7),

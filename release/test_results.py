@@ -19,7 +19,7 @@ from evengraph.lab.spec import read_spec, read_specs
 from evengraph.lab.store import Store
 from evengraph.lab.tables import markdown, table_csv
 from evengraph.methods import METHODS
-from evengraph.pipeline.published import _presets, preset_for
+from evengraph.pipeline.parameters import _presets, preset_for
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results"

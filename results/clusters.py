@@ -51,7 +51,9 @@ def reach(data: str | None) -> Iterator[dict[str, Any]]:
     count = _figures().reach
     for seed, readings in product((5, 6, 7), ("", "unit-rows")):
         task = eg.splits.Step(minority=3, ratio=0.1)(eg.load("cora", root=data), seed=seed)
-        model = eg.UniGNN(max_epochs=300, unit_rows=bool(readings)).fit(task, seed=seed, progress=False)
+        model = eg.UniGNN(max_epochs=300, unit_rows=bool(readings)).fit(
+            task, seed=seed, progress=False
+        )
         shares = count(task, model)
         largest = max(int(model.net_.get_buffer(f"clusters_{n}").bincount().max()) for n in (0, 1))
         rare = [n for n, size in enumerate(task.class_counts) if size < task.class_counts.max()]

@@ -27,7 +27,7 @@ from paper_cells import (
 )
 
 from evengraph.lab.results import ALPHA
-from evengraph.pipeline.published import paper_cell as table_of_the_paper
+from evengraph.pipeline.parameters import paper_cell as table_of_the_paper
 
 TAILS = ("cora-longtail-0.01", "citeseer-longtail-0.01")
 SETTINGS = {

@@ -199,7 +199,7 @@ def fit(*_, **__):
     raise SystemExit
 
 Method.fit = fit
-main("run toy --imbalance natural --method gcn --seeds 1 --out FOLDER".split())
+main("run toy --split natural --method gcn --splits 1-1 --out FOLDER".split())
 """
 
 

@@ -14,8 +14,8 @@ from attack.kill.running import flagged, kill_during, run_alone
 from evengraph.datasets import loading as fetching
 from evengraph.datasets.registry import FileSet
 from evengraph.disk import PackedGraph
+from evengraph.disk.graphs import PackWriter
 from evengraph.disk.packed_graph import ArrayFile
-from evengraph.disk.writer import PackWriter
 
 FILES = {f"part{n}": random.Random(n).randbytes(200_000) for n in range(3)}
 

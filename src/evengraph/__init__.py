@@ -29,10 +29,10 @@ if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` does the same 
     from evengraph.methods import *  # noqa: F403
     from evengraph.metrics.evaluation import evaluate as evaluate
     from evengraph.nn import transforms as transforms
-    from evengraph.pipeline.comparison import compare as compare
     from evengraph.pipeline.explanation import explain as explain
-    from evengraph.pipeline.loading import load_model as load_model
+    from evengraph.pipeline.model_info import load_model as load_model
     from evengraph.pipeline.node_classifier import NodeClassifier as NodeClassifier
+    from evengraph.pipeline.run import compare as compare
     from evengraph.pipeline.table_model import TableModel as TableModel
     from evengraph.tables import from_frames as from_frames
     from evengraph.tables import from_matrix as from_matrix
@@ -47,13 +47,13 @@ _ROOMS = ("datasets", "methods", "metrics", "nn", "ops", "splits", "tables", "te
 _NAMES = {
     "core.task": ("Task",),
     "datasets": ("load", "toy"),
-    "pipeline.comparison": ("compare",),
+    "pipeline.run": ("compare",),
     "inspection": ("inspect_graph",),
     "desk": ("suggest",),
     "methods": ("METHODS", "Method", "fit_many"),
     "metrics": ("evaluate",),
     "pipeline.explanation": ("explain",),
-    "pipeline.loading": ("load_model",),
+    "pipeline.model_info": ("load_model",),
     "pipeline.node_classifier": ("NodeClassifier",),
     "pipeline.table_model": ("TableModel",),
     "tables": ("from_frames", "from_matrix", "from_networkx", "open_graph"),

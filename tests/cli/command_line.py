@@ -9,7 +9,7 @@ from evengraph.cli import main
 NEW = ["account", "amount", "country"]
 COLUMNS = ["--label", "kind", "--id", "account"]
 UNIGNN = ["--method", "unignn"]
-FAST = [*UNIGNN, "--set", "max_epochs=15", "--set", "clusters_per_class=2", "--seeds", "5"]
+FAST = [*UNIGNN, "--set", "max_epochs=15", "--set", "clusters_per_class=2", "--splits", "5-5"]
 
 
 def call(*arguments):

@@ -55,7 +55,7 @@ def test_the_exported_table_is_trained_on_as_it_is(shop, capsys):
     assert f"{len(empty)} labels from shop-kind.labels.sqlite; 1 are of nodes" in shown
     assert not [row for row in read(shop / "out.csv") if not row["kind"]]
     words = ["out.csv", "--edges", "shop/edges.csv", *COLUMNS, "--method", "logistic"]
-    assert call("run", *words, "--seeds", "5") == 0
+    assert call("run", *words, "--splits", "5-5") == 0
 
 
 def test_a_model_gives_suspects(shop, model, served):

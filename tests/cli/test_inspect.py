@@ -1,7 +1,15 @@
+"""evengraph inspect, and how tables of users are opened."""
+
 import json
+import random
+import shlex
+from xml.etree import ElementTree
 
 import pytest
-from command_line import COLUMNS, call, read, write
+import torch
+from command_line import COLUMNS, FAST, call, read, write
+
+import evengraph as eg
 
 
 def test_inspect_shows_and_writes(tmp_path, capsys):
@@ -27,7 +35,7 @@ def test_inspect_prints_json_alone(tmp_path, monkeypatch, capsys):
 
 
 def test_inspect_sees_what_a_protocol_trains_on(capsys):
-    words = ["--imbalance", "step", "--minority", "2", "--ratio", "0.2", "--json"]
+    words = ["--split", "step", "--minority", "2", "--ratio", "0.2", "--json"]
     assert call("inspect", "toy", *words) == 0
     found = json.loads(capsys.readouterr().out)
     assert sorted(found["labels"]["labelled"]) == [4, 4, 20, 20, 20]
@@ -39,27 +47,6 @@ def test_the_seed_draws_the_labels(capsys):
         assert call("inspect", "toy", "--labelled", "0.05", "--seed", seed, "--json") == 0
         seen.append(json.loads(capsys.readouterr().out)["reach"])
     assert seen[0] == seen[1] != seen[2]
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["coraa"], "coraa"),
-        (["toy", "--labelled", "2"], "between 0 and 1, got 2"),
-        (["toy", "--labelled", "0.1", "--imbalance", "step"], "not both"),
-        (["toy", "--minority", "2"], "--minority needs --imbalance"),
-        (["toy", "--imbalance", "steps"], "longtail"),
-        (["toy", "--imbalance", "natural", "--minority", "2"], "natural has no --minority"),
-        (["toy", "--hops", "0"], "hops must be at least 1"),
-    ],
-)
-def test_mistakes_are_one_line(words, told, tmp_path, capsys):
-    assert call("inspect", *words, "--out", str(tmp_path / "look")) == 2
-    shown = capsys.readouterr()
-    assert told in shown.err
-    assert len(shown.err.strip().splitlines()) == 1
-    assert shown.out == ""
-    assert not (tmp_path / "look").exists()
 
 
 def test_looking_first_names_classes_and_leaks(shop, capsys):
@@ -87,3 +74,302 @@ def test_empty_buckets_of_text_are_no_finding(shop):
     assert not any("the same value for every node" in one["text"] for one in found["findings"])
     page = (shop / "look" / "inspect.html").read_text(encoding="utf-8")
     assert "of these, hashed text" in page
+
+
+LOGISTIC = ["--method", "logistic", "--splits", "5-5"]
+
+
+def commands(*words, capsys):
+    """What inspect prints after "Next:", split as a shell does."""
+    assert call("inspect", *words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    return [shlex.split(line) for line in lines[lines.index("Next:") + 1 :]]
+
+
+@pytest.fixture
+def raw(tmp_path, monkeypatch):
+    """Tables as they come: two ids, a space in names, -1 for unlabelled, a copy of the label."""
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(0)
+    order = draw.sample(range(90), 90)
+    nodes = [["id", "what kind", "views", "closed", "new_id"]]
+    for row, new in enumerate(order):
+        kind = -1 if row % 5 == 0 else int(row % 4 == 0)
+        closed = "" if kind == -1 else ["no", "yes"][kind]
+        nodes.append([70_000 + 3 * row, kind, 10 ** draw.uniform(0, 8), closed, new])
+    write(tmp_path / "all users.csv", *nodes)
+    pairs = [[place, "x", draw.randrange(90)] for place in range(90) for _ in range(2)]
+    write(tmp_path / "follows.csv", ["who", "how", "whom"], *pairs)
+    return tmp_path
+
+
+GIVEN = ["all users.csv", "--edges", "follows.csv", "--label", "what kind", "--unlabelled", "-1"]
+ENDS = ["--source", "who", "--target", "whom"]
+
+
+def test_commands_on_raw_tables_run_as_printed(raw, capsys):
+    run, predict, compare = commands(*GIVEN, *ENDS, capsys=capsys)
+    words = [*GIVEN, *ENDS, "--id", "new_id", "--drop", "closed"]
+    assert sorted(run[2:]) == sorted([*words, "--save", "model"])
+    assert compare[:2] == ["evengraph", "compare"]
+    assert sorted(compare[2 : len(words) + 2]) == sorted(words)
+    assert call(*run[1:], *LOGISTIC) == 0
+    assert "0 " in capsys.readouterr().out
+    assert predict[2:] == ["model", GIVEN[0], "follows.csv", "--out", "predictions.csv"]
+    assert call(*predict[1:]) == 0
+    assert {row["new_id"] for row in read(raw / "predictions.csv")} == {str(i) for i in range(90)}
+    assert (
+        call(*compare[1 : len(words) + 2], "--method", "logistic,labelpropagation", "--splits", "2")
+        == 0
+    )
+
+
+def test_a_class_that_may_mean_unlabelled_is_asked_about_first(raw, capsys):
+    again, run, _, compare = commands(*GIVEN[:5], *ENDS, capsys=capsys)
+    assert [again[1], run[1], compare[1]] == ["inspect", "run", "compare"]
+    for command in (again, run, compare):
+        assert command[command.index("--unlabelled") + 1] == "-1"
+    assert [command[1] for command in commands(*again[2:], capsys=capsys)] == [
+        "run",
+        "predict",
+        "compare",
+    ]
+
+
+def test_ends_that_were_guessed_are_named(raw, capsys):
+    run = commands(*GIVEN, "--drop", "closed", "--source", "who", "--target", "whom", capsys=capsys)
+    assert run[0].count("--source") == 1
+    pairs = [["who", "whom", "how"], *([str(i), str((i * 7 + 1) % 90), "x"] for i in range(90))]
+    write(raw / "follows.csv", *pairs)
+    run, *_ = commands(*GIVEN, "--drop", "closed", capsys=capsys)
+    for flag, name in zip(ENDS[::2], ENDS[1::2], strict=True):
+        assert run[run.index(flag) + 1] == name
+
+
+def test_a_folder_with_usual_names_needs_no_more_than_was_given(shop, capsys):
+    run, predict, compare = commands("shop", *COLUMNS, capsys=capsys)
+    assert run == ["evengraph", "run", "shop", *COLUMNS, "--save", "model"]
+    assert predict[2:4] == ["model", "shop"]
+    assert compare[:7] == ["evengraph", "compare", "shop", *COLUMNS]
+    found = commands("shop", "--label", "kind", capsys=capsys)[0]
+    assert found == run  # account is found by the edges
+
+
+def test_lists_and_several_edges_tables_reach_predict(raw, capsys):
+    lists = {node: [f"game {node % 7}"] for node in range(90)}
+    (raw / "games.json").write_text(json.dumps(lists))
+    (raw / "calls.csv").write_text((raw / "follows.csv").read_text())
+    given = [*GIVEN[:2], "follows.csv,calls.csv", *GIVEN[3:], *ENDS, "--lists", "games.json"]
+    run, predict, _ = commands(*given, capsys=capsys)
+    assert call(*run[1:], *LOGISTIC) == 0
+    assert call(*predict[1:]) == 0
+
+
+def test_predict_takes_the_folder_or_the_file_that_inspect_took(shop, capsys):
+    (shop / "shop" / "edges.csv").rename(shop / "shop" / "edges_card.csv")
+    assert commands("shop", *COLUMNS, capsys=capsys)[1][2:4] == ["model", "shop"]
+    graph = eg.load("toy")
+    torch.save({"x": graph.x, "edge_index": graph.edge_index, "y": graph.y}, "toy.pt")
+    assert commands("toy.pt", capsys=capsys)[1][2:4] == ["model", "toy.pt"]
+
+
+def test_data_sets_and_their_json(capsys):
+    assert commands("toy", capsys=capsys) == [
+        ["evengraph", "run", "toy"],
+        ["evengraph", "compare", "toy"],
+    ]
+    assert call("inspect", "toy", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["commands"][0] == "evengraph run toy"
+
+
+def test_items_that_copy_the_label_are_named_and_dropped(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own").mkdir()
+    rows = "".join(f"{i},{i % 10 > 0}\n" for i in range(300))
+    (tmp_path / "own" / "nodes.csv").write_text(f"id,kind\n{rows}")
+    lists = {i: ["n" if i % 10 else "y", f"p{i % 7}", f"q{i % 11}"] for i in range(300)}
+    (tmp_path / "own" / "features.json").write_text(json.dumps(lists))
+    ends = "".join(f"{i},{i + 1}\n" for i in range(299))
+    (tmp_path / "own" / "edges.csv").write_text(f"source,target\n{ends}")
+    run, _, compare = commands("own", "--label", "kind", capsys=capsys)
+    assert run[run.index("--drop") + 1] == "features.json=n,features.json=y"
+    assert compare[-2:] == ["--metric", "positive_average_precision"]
+    assert call(*run[1:-2], "--method", "logistic", "--splits", "5-5") == 0
+
+
+def test_what_is_replaced_is_said(shop, capsys):
+    compared = ["--method", "gcn", "--splits", "1", "--set", "max_epochs=2", "--out", "c"]
+    several = ["--method", "gcn,reweight", "--set", "max_epochs=2", "--splits", "5-5", "--out", "s"]
+    first = {
+        "wrote out/result.json",
+        "wrote out/report.html",
+        "wrote model",
+        "wrote s/comparison.html",
+    }
+    first |= {"wrote c/comparison.html", "wrote out/predictions.csv"}
+    again = {line.replace("wrote", "replaced") for line in first} - {"replaced model"}
+    for expected in (first, again | {"replaced the model in model"}):
+        assert call("run", "shop", *COLUMNS, *FAST, "--save", "model", "--out", "out") == 0
+        assert call("compare", "shop", *COLUMNS, *compared) == 0
+        assert call("run", "shop", *COLUMNS, *several) == 0
+        lines = capsys.readouterr().out.splitlines()
+        said = {one.split(":")[0] for one in lines if one.startswith(("wrote", "replaced"))}
+        assert said == expected
+
+
+def test_run_counts_edges_as_inspect_does(shop):
+    edges = {frozenset(row.values()) for row in read(shop / "shop" / "edges.csv")}
+    number = sum(len(ends) == 2 for ends in edges)
+    assert call("inspect", "shop", *COLUMNS, "--out", "look") == 0
+    assert call("run", "shop", *COLUMNS, *FAST, "--out", "out") == 0
+    looked = json.loads((shop / "look" / "inspect.json").read_text())
+    result = json.loads((shop / "out" / "result.json").read_text())
+    assert looked["edges"]["pairs"] == result["dataset"]["num_edges"] == number
+    assert result["dataset"]["num_edges_left"] == number
+    assert f"<b>{number}</b> edges" in (shop / "out" / "report.html").read_text()
+
+
+def test_a_split_column_decides(shop, capsys):
+    rows = read(shop / "shop" / "nodes.csv")
+    for place, row in enumerate(rows):
+        row["part"] = ("train", "train", "val", "test")[place % 4]
+    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
+    words = [*COLUMNS, "--split-column", "part", "--out", "out"]
+    assert call("run", "shop", *words, *FAST) == 0
+    result = json.loads((shop / "out" / "result.json").read_text())
+    assert result["imbalance"]["name"] == "given"
+
+
+def test_a_column_that_is_half_numbers_is_told(shop, capsys):
+    rows = read(shop / "shop" / "nodes.csv")
+    for place, row in enumerate(rows):
+        row["income"] = ("1.0", "2.0", "low")[place % 3]
+    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
+    line = (
+        "Column 'income': 40 of 120 cells are not numbers (first: 'low' in row 3, 'low' in row 6, "
+        "'low' in row 9), so it is treated as categories."
+    )
+    short = ["--method", "gcn", "--splits", "1", "--set", "max_epochs=2"]
+    for words in (["inspect"], ["run", *FAST], ["compare", *short]):
+        assert call(words[0], "shop", *COLUMNS, *words[1:]) == 0
+        assert capsys.readouterr().err.splitlines().count(line) == 1
+
+
+def test_a_score_that_is_undefined_does_not_lose_the_model(shop, capsys):
+    rows = read(shop / "shop" / "nodes.csv")
+    for place, row in enumerate(rows):
+        row["kind"] = "fraud" if row["kind"] == "fraud" else "honest"
+        row["split"] = "train" if row["kind"] == "fraud" else ("train", "val", "test")[place % 3]
+    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
+    assert call("run", "shop", *COLUMNS, *FAST, "--save", "model") == 0
+    assert eg.load_model("model").extra_["test"]["positive_average_precision"] is None
+
+
+def test_time_that_is_named_goes_before_a_split_that_is_guessed(shop):
+    rows = read(shop / "shop" / "nodes.csv")
+    for place, row in enumerate(rows):
+        row["split"] = ("train", "val", "test")[place % 3]
+        row["since"] = f"2024-01-{1 + place % 28:02d}"
+    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
+    assert call("run", "shop", *COLUMNS, "--time-column", "since", "--out", "out", *FAST) == 0
+    result = json.loads((shop / "out" / "result.json").read_text())
+    assert result["imbalance"]["name"] == "bytime"
+
+
+def test_an_error_names_the_option_that_fixes_it(shop, capsys):
+    rows = read(shop / "shop" / "nodes.csv")
+    spent = [str(index) for index in range(len(rows) - 1)] + ["much"]
+    rows = [row | {"spent a month": value} for row, value in zip(rows, spent, strict=True)]
+    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
+    assert call("run", "shop", *COLUMNS) == 2
+    assert capsys.readouterr().err.endswith("drop the column. Option: --drop 'spent a month'\n")
+    assert call("run", "shop", *COLUMNS, "--drop", "spent a month", "--split", "given") == 2
+    assert capsys.readouterr().err.endswith("Option: --split-column\n")
+
+
+def test_columns_can_be_left_out(shop, capsys):
+    assert call("run", "shop", *COLUMNS, *FAST, "--drop", "country", "--save", "model") == 0
+    names = eg.load_model("model").extra_["columns"]["features"]
+    assert names == ["amount"]
+    assert call("inspect", "shop", *COLUMNS, "--drop", "colour") == 2
+    assert "colour" in capsys.readouterr().err
+
+
+def test_a_class_without_validation_nodes_is_announced(shop, capsys):
+    rows = read(shop / "shop" / "nodes.csv")
+    part = {"fraud": ["train", "test"], "honest": ["train", "val", "test"]}
+    for place, row in enumerate(rows):
+        kinds = part.get(row["kind"], part["honest"])
+        row["part"] = kinds[place % len(kinds)] if row["kind"] else ""
+    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
+    words = [*COLUMNS, "--split-column", "part", "--set", "max_epochs=2"]
+    warning = "Warning: no validation node is of class fraud: the best epoch and model"
+    assert call("run", "shop", *words, "--method", "gcn", "--splits", "5-5") == 0
+    assert warning in capsys.readouterr().err
+    assert call("compare", "shop", *words, "--method", "gcn", "--splits", "1") == 0
+    assert warning in capsys.readouterr().err
+    assert call("run", "shop", *COLUMNS, *FAST) == 0
+    assert "no validation node" not in capsys.readouterr().err
+
+
+def test_a_folder_of_other_names_is_told_how_to_name_the_tables(shop, capsys):
+    (shop / "shop" / "nodes.csv").rename(shop / "shop" / "accounts.csv")
+    (shop / "shop" / "edges.csv").rename(shop / "shop" / "transfers.csv")
+    wanted = "Or pass both tables: shop/accounts.csv --edges shop/transfers.csv"
+    (shop / "shop" / "old.csv").symlink_to("moved.csv")  # which is gone
+    (shop / "shop" / "transfers.csv").write_text("a,b\n" + "1,2\n" * 50)
+    for table in ("a,b\n" + "1,2\n" * 10, "a,b,c\n" + "1,2,a long text\n" * 50):
+        (shop / "shop" / "accounts.csv").write_text(table)
+        assert call("inspect", "shop") == 2
+        assert wanted in " ".join(capsys.readouterr().err.split())
+
+
+ODD = "\x1b]0;t\x07\x1b[2J[/b][@a=b(]"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "x[@a=b(]y"
+    folder.mkdir()
+    rows = [[f"{ODD}{i}", i % 7, f"{ODD}{i % 2}", f"{'ab'[i % 2]}{ODD}"] for i in range(40)]
+    write(folder / "nodes.csv", ["id", "age", f"{ODD}colour", "label"], *rows)
+    edges = [[f"{ODD}{i}", f"{ODD}{(i * 3 + 1) % 40}"] for i in range(40)]
+    write(folder / "edges.csv", ["source", "target"], *edges)
+    return folder
+
+
+def test_no_command_acts_upon_names(folder, tmp_path, capsys):
+    fast = ["--method", "gcn", "--set", "max_epochs=2", "--splits", "1-1"]
+    commands = [
+        ["inspect", folder.name],
+        ["run", folder.name, *fast, "--out", "out[/]", "--save", "model[/b]"],
+        ["predict", "model[/b]", folder.name, "--out", "p[/].csv"],
+        ["explain", "model[/b]", f"{ODD}3", "--out", "figure.svg"],
+    ]
+    for command in commands:
+        status = call(*command)
+        text = "".join(capsys.readouterr())
+        assert status == 0, text
+        assert not {"\x1b", "\x07"} & set(text), command
+        assert "Traceback" not in text
+    ElementTree.parse(tmp_path / "figure.svg")
+    page = (tmp_path / "out[/]" / "report.html").read_text(encoding="utf-8")
+    assert not {"\x1b", "\x07"} & set(page)
+
+
+def test_errors_are_one_line_whatever_they_quote(folder, capsys):
+    assert call("inspect", f"none{ODD}") == 2
+    text = capsys.readouterr().err
+    assert r"Error: none\x1b]0;t\x07\x1b[2J[/b][@a=b(] does not exist" in text
+    assert "\x1b" not in text
+
+
+@pytest.mark.parametrize(
+    "command", [["inspect"], ["results"], ["reproduce"], ["predict", "model"], ["run"]]
+)
+def test_a_newline_in_a_path_keeps_errors_on_one_line(command, tmp_path, capsys):
+    name = "a\nb.toml" if command == ["reproduce"] else "a\nb"
+    assert call(*command, tmp_path / name) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "Traceback" not in line

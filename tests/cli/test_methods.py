@@ -1,6 +1,12 @@
+"""evengraph methods and data."""
+
+import re
+
+import pytest
 from command_line import call
 
-from evengraph.methods import METHODS
+from evengraph.cli.methods import describe_method, training_fields
+from evengraph.methods import METHODS, Method
 
 
 def test_methods_lists_every_method_with_its_fields(capsys):
@@ -22,3 +28,76 @@ def test_what_is_slow_says_so(capsys):
         assert call(*words) == 0
         said = " ".join(capsys.readouterr().out.split())
         assert f"rounds + 1 networks, {trainings} by default, where GCN trains one" in said
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_can_be_described(name):
+    words = describe_method(name)
+    assert words.title == METHODS[name].title
+    assert words.idea.endswith(".")
+    assert words.cost.startswith("O(")
+    assert re.search(r"\b(19[89]|20[0-3])\d\b", words.reference)
+    assert set(training_fields()) <= set(words.fields) == set(words.meanings)
+    assert all(meaning.endswith(".") for meaning in words.meanings.values())
+    assert words.text.startswith(words.idea)
+
+
+def test_fields_come_with_their_defaults():
+    assert describe_method("lte4g").fields["high_degree"] == 6
+    own = {"hidden": 64, "dropout": 0.5, "normalisation": "row", "backbone": "gcn"}
+    own |= {"network": "comparison"}
+    assert describe_method("gcn").fields == own | training_fields()
+    assert "averages" in describe_method("lte4g").meanings["normalisation"]
+    assert training_fields()["patience"] == 100
+    assert describe_method("boosting").fields["patience"] == 50
+    assert "eight heads" in describe_method("focal").meanings["backbone"]
+    assert "alpha" in describe_method("renode").meanings["tam_connectivity"]
+
+
+def test_sections_are_joined_to_one_line():
+    words = describe_method("unignn")
+    assert "\n" not in words.reference + words.cost
+    assert "Alchihabi, Yan and Guo" in words.reference
+
+
+def test_lines_are_joined_within_paragraphs_and_items():
+    text = describe_method("lte4g").text
+    assert "\n2. Each class gets a prototype: the mean embedding of its labelled nodes and" in text
+    assert "\n\nDeparts: As in the public code" in text
+    assert all(line[-1] in ".:" for line in text.split("\n") if line)
+
+
+def test_a_method_may_have_its_own_settings_of_training():
+    assert describe_method("unreal").fields["learning_rate"] == 0.005
+    assert describe_method("gcn").fields["learning_rate"] == 0.01
+
+
+def test_a_plugin_without_a_docstring_can_be_described(monkeypatch):
+    class Bare(Method):
+        _fit = _logits = None
+
+    monkeypatch.setitem(METHODS, "bare", Bare)
+    words = describe_method("bare")
+    assert (words.title, words.idea, words.cost, words.reference) == ("Bare", "", "", "")
+
+
+def test_what_a_method_uses_of_the_edges():
+    edges = {name: describe_method(name).edges for name in METHODS}
+    assert edges["gcn"] == "with their weights"
+    assert edges["unison"] == "with their weights, each relation apart"
+    assert edges["unignn"] == "without weights"
+    assert edges["mlp"] == "not used"
+
+
+def test_data_list_names_every_graph(capsys):
+    from evengraph.datasets import DATASETS
+
+    assert call("data", "list") == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in DATASETS)
+
+
+def test_data_list_counts_each_edge_once(capsys):
+    call("data", "list")
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("cora "))
+    assert line.split()[1:5] == ["2,708", "5,278", "1,433", "7"]

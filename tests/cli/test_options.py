@@ -1,12 +1,89 @@
-"""One option per column, declared once."""
+"""Options and their values: columns, settings, splits, help and completion."""
 
 import inspect
+import json
+import os
+import subprocess
+import sys
 from typing import Annotated
 
+import pytest
 import typer
+from command_line import call
 from typer.testing import CliRunner
 
-from evengraph.cli.options import COLUMN_HELP, column_options
+from evengraph.cli import options as completion
+from evengraph.cli.options import (
+    COLUMN_HELP,
+    column_options,
+    make_protocol,
+    parse_methods,
+    parse_seconds,
+    parse_settings,
+)
+from evengraph.datasets import DATASETS
+from evengraph.lab.sources import BEYOND, EXPERIMENTS
+from evengraph.methods import METHODS
+from evengraph.splits import Natural, Step
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("1.5s", 1.5), ("10m", 600), (" 2 h ", 7200)]
+)
+def test_durations(text, seconds):
+    assert parse_seconds(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "0", "-5", "soon", "5d", "m", "1e3", "inf"])
+def test_durations_that_cannot_be_read(text):
+    with pytest.raises(ValueError, match="90, 10m or 2h"):
+        parse_seconds(text)
+
+
+def test_methods():
+    assert parse_methods("gcn") == ["gcn"]
+    assert parse_methods("lte4g, gcn,lte4g") == ["lte4g", "gcn"]
+    assert parse_methods("all") == list(METHODS)
+    with pytest.raises(ValueError, match="Did you mean lte4g"):
+        parse_methods("gcn,lte4")
+
+
+def test_settings_go_to_the_methods_that_have_them():
+    params, sentences = parse_settings(["gcn", "reweight"], ["scale=2", "hidden=8"])
+    assert params == {"gcn": {"hidden": 8}, "reweight": {"scale": 2, "hidden": 8}}
+    assert sentences == ["scale=2 applied to Re-weight only (GCN has no such parameter)."]
+    with pytest.raises(ValueError, match="alpha"):
+        parse_settings(["gcn", "reweight"], ["alpha=2"])
+
+
+def test_a_setting_may_be_for_one_method():
+    names = ["gcn", "iceberg"]
+    params, sentences = parse_settings(names, ["IceBerg.learning_rate=0.1", "hidden=8"])
+    assert params == {"gcn": {"hidden": 8}, "iceberg": {"hidden": 8, "learning_rate": 0.1}}
+    assert sentences == ["learning_rate=0.1 applied to IceBerg only."]
+    both = ["iceberg.hidden=4", "hidden=8"]  # what is set for one method wins, in any order
+    assert parse_settings(names, both)[0] == {"gcn": {"hidden": 8}, "iceberg": {"hidden": 4}}
+    assert parse_settings(["gcn"], [" gcn.hidden = 8"]) == ({"gcn": {"hidden": 8}}, [])
+    for wrong in ("smote.hidden=8", "nonsense.hidden=8"):
+        with pytest.raises(ValueError, match="method"):
+            parse_settings(names, [wrong])
+
+
+def test_parameters_of_candidates_are_set_elsewhere():
+    advice = r"run --method boosting --set leaves=7, or compare --set boosting\.leaves=7\."
+    with pytest.raises(ValueError, match=advice):
+        parse_settings(["auto"], ["boosting.leaves=7"])
+    with pytest.raises(ValueError, match=r"methods to run: gcn\.$"):
+        parse_settings(["gcn"], ["boosting.leaves=7"])
+
+
+def test_protocols():
+    assert make_protocol("step", {"minority": 2}) == Step(minority=2)
+    assert make_protocol("natural", {}) == Natural()
+    with pytest.raises(ValueError, match="Did you mean step"):
+        make_protocol("steps", {})
+    with pytest.raises(ValueError, match=r"natural has no --ratio; its options: --train, --val"):
+        make_protocol("natural", {"ratio": 0.1})
 
 
 def make_app(*names):
@@ -33,7 +110,7 @@ def test_a_command_gets_the_columns_that_were_named():
     )
     assert done.exit_code == 0, done.output
     assert calls == [("shop", {"label": "kind", "split": "part"}, 5)]
-    assert list(inspect.signature(command).parameters) == ["data", "count", *COLUMN_HELP]
+    assert list(inspect.signature(command).parameters) == ["data", *COLUMN_HELP, "count"]
     assert command.__doc__ == "Do something."
 
 
@@ -50,3 +127,84 @@ def test_every_option_is_in_the_help():
     for flag in ("--edges", "--split-column", "--time-column", "--drop"):
         assert flag in shown
     assert "--columns" not in shown
+
+
+PROGRAM = "import sys; from evengraph.cli import main; main()"
+ASK = """
+import json, os, sys
+from evengraph.cli import main
+for words in json.loads(sys.argv.pop()):
+    os.environ["COMP_WORDS"] = " ".join(["evengraph", *words])
+    os.environ["COMP_CWORD"] = str(len(words))
+    try:
+        main()
+    except SystemExit as stop:
+        assert not stop.code
+    print("", end="\\0")
+assert "torch" not in sys.modules, "a shell does not wait for seconds"
+"""
+CASES = [
+    (["comp"], ["compare"]),
+    (["run", "c"], [*(name for name in DATASETS if name.startswith("c")), "customers"]),
+    (["run", "customers/n"], ["customers/nodes.csv"]),
+    (["run", "toy", "--method", "gcn,uni"], ["gcn,unignn", "gcn,unison"]),
+    (["compare", "toy", "--method", "log"], ["logistic", "logitadjustment"]),
+    (["methods", "lab"], ["labelpropagation"]),
+    (["reproduce", "table"], ["table1", "table2", "table3", "tables.toml"]),
+    (["run", "toy", "--splits"], ["--splits"]),
+]
+
+
+def test_the_shell_is_offered_names_and_paths(tmp_path):
+    (tmp_path / "customers").mkdir()
+    (tmp_path / "customers" / "nodes.csv").touch()
+    (tmp_path / "tables.toml").touch()
+    (tmp_path / "table.txt").touch()
+    shell = subprocess.run(
+        [sys.executable, "-c", ASK, json.dumps([words for words, _ in CASES])],
+        env=os.environ | {"_EVENGRAPH_COMPLETE": "complete_bash"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert shell.returncode == 0, shell.stderr
+    offers = shell.stdout.split("\0")[:-1]
+    for (words, expected), offer in zip(CASES, offers, strict=True):
+        assert sorted(offer.split()) == sorted(expected), words
+
+
+def test_it_can_be_installed(tmp_path):
+    words = [sys.executable, "-c", PROGRAM, "--install-completion", "bash"]
+    # the shell is the one that is named, not the one that the tests were started from, if any
+    env = {"HOME": str(tmp_path), "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    subprocess.run(words, env=os.environ | env, check=True, capture_output=True)
+    (script,) = (tmp_path / ".bash_completions").iterdir()
+    assert "_EVENGRAPH_COMPLETE=complete_bash" in script.read_text()
+
+
+def test_names_are_those_of_the_tables():
+    assert completion.methods() == list(METHODS)
+    assert completion.data_sets() == list(DATASETS)
+    assert completion.experiments() == [*EXPERIMENTS, *BEYOND]
+
+
+def test_a_method_is_not_offered_twice():
+    assert "gcn" not in completion.complete_methods("mlp,gcn,")
+    assert completion.complete_methods("mlp,gcn,ml") == []
+    assert completion.complete_methods("mlp,gcn,au") == ["mlp,gcn,auto"]
+    assert completion.complete_methods("al") == ["all"]
+
+
+@pytest.mark.parametrize("words", [["run"], ["data"], ["data", "list"], []])
+def test_a_flag_has_no_type(words, capsys):
+    assert call(*words, "--help") == 0
+    shown = capsys.readouterr().out
+    assert "--help" in shown
+    assert "bool" not in shown.lower()
+
+
+def test_an_option_with_a_value_has_one(capsys):
+    call("results", "--help")
+    line = next(line for line in capsys.readouterr().out.splitlines() if "--seed" in line)
+    assert "int" in line.lower()

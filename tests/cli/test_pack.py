@@ -7,7 +7,7 @@ from command_line import COLUMNS, call, read
 
 from evengraph.disk import PackedGraph
 
-LOGISTIC = ["--method", "logistic", "--set", "hops=1", "--set", "max_epochs=6", "--seeds", "5"]
+LOGISTIC = ["--method", "logistic", "--set", "hops=1", "--set", "max_epochs=6", "--splits", "5-5"]
 
 
 def test_a_packed_graph_gives_the_results_of_its_tables(shop, capsys):

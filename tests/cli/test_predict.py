@@ -1,4 +1,4 @@
-"""Kept models on the command line: new nodes beside known ones, flags, calibration."""
+"""evengraph predict."""
 
 import json
 import re
@@ -9,8 +9,9 @@ import torch
 from command_line import COLUMNS, FAST, NEW, call, read, write
 
 import evengraph as eg
-from evengraph.cli.predict import format_probability
+from evengraph.cli.predict import format_probability, show_drift, show_flags
 from evengraph.metrics.calibration import Calibrator
+from evengraph.pipeline.predictions import NodePredictions
 
 
 @pytest.mark.parametrize("known", [[], ["--known", "shop"]])
@@ -100,25 +101,6 @@ def test_calibration_says_what_it_stands_on(temperature, nodes, change, warned, 
     assert "temperature" not in capsys.readouterr().out
 
 
-def test_a_calibrator_that_does_nothing_says_so(two, shop, capsys):
-    method = eg.load_model(two)
-    few = Calibrator.fit(torch.tensor([[0.4, 0.6]]), torch.tensor([1]))
-    method.save("other", extra=method.extra_ | {"calibrator": few.as_dict()})
-    capsys.readouterr()
-    predicted(shop, "other", "--calibrated")
-    shown = capsys.readouterr().out
-    assert "not calibrated: 1 held-out nodes are too few" in shown
-
-
-def test_class_and_flag_that_differ_are_explained(two, shop, capsys):
-    capsys.readouterr()
-    rows = predicted(shop, two)
-    differ = sum((row["class"] == "fraud") != (row["flagged"] == "True") for row in rows)
-    assert differ
-    shown = capsys.readouterr().out
-    assert f"they differ for {differ} of 120 nodes: to find fraud, use flagged" in shown
-
-
 def test_the_node_that_set_the_threshold_is_flagged(two, shop):
     """Through percent and back, a threshold stays the very probability that a node had."""
     start = eg.load_model("first").extra_["flag"]["from"]
@@ -149,19 +131,6 @@ def test_known_tables_may_have_names_of_their_own(renamed, new, shop):
     assert read(shop / "one.csv") == read(shop / "other.csv")
 
 
-@pytest.mark.parametrize(
-    ("known", "words"),
-    [
-        (["--known", "customers.csv"], "--known-edges must name"),
-        (["--known-edges", "payments.csv"], "--known-edges goes with --known"),
-        (["--known", "shop", "--known-edges", "payments.csv"], "a folder holds both tables"),
-    ],
-)
-def test_mistakes_with_known_tables(known, words, renamed, new, shop, capsys):
-    assert call("predict", "model", *new, *known) == 2
-    assert words in capsys.readouterr().err
-
-
 def test_two_tables_to_predictions_in_two_commands(model, shop, capsys):
     assert call("predict", "model", "shop/nodes.csv", "shop/edges.csv", "--out", "p.csv") == 0
     rows = read(shop / "p.csv")
@@ -190,27 +159,14 @@ def test_new_nodes_attach_to_the_known_graph(model, shop):
     assert found.filter(like="p_").sum(axis=1).tolist() == pytest.approx([1.0, 1.0], abs=1e-5)
 
 
-def test_calibrated_probabilities_keep_the_class(model, shop):
-    tables = ["model", "shop/nodes.csv", "shop/edges.csv"]
-    assert call("predict", *tables, "--out", "raw.csv") == 0
-    assert call("predict", *tables, "--calibrated", "--out", "calibrated.csv") == 0
-    raw, calibrated = read(shop / "raw.csv"), read(shop / "calibrated.csv")
-    assert [row["class"] for row in raw] == [row["class"] for row in calibrated]
-
-
-def test_a_model_of_a_known_graph_says_that_it_has_no_columns(shop, capsys):
-    assert call("run", "toy", *FAST, "--save", "toy-model", "--out", "out") == 0
-    assert call("predict", "toy-model", "shop/nodes.csv", "shop/edges.csv") == 2
-    assert "trained on a graph" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("values", [("true", "false", "maybe"), ("1.0", "2.0", "beta")])
 def test_a_cell_means_the_same_in_other_company(shop, values):
     rows = read(shop / "shop" / "nodes.csv")
     for place, row in enumerate(rows):
         row["grade"] = values[place % 3]
     write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
-    alone = ["--method", "mlp", "--set", "max_epochs=5", "--seeds", "5"]  # no node affects another
+    # no node affects another
+    alone = ["--method", "mlp", "--set", "max_epochs=5", "--splits", "5-5"]
     assert call("run", "shop", *COLUMNS, *alone, "--save", "model") == 0
     new = [["account", "amount", "country", "grade"], ["new-1", 5, "DE", values[0]]]
     write(shop / "a.csv", *new, ["new-2", 5, "DE", values[2]])
@@ -221,38 +177,6 @@ def test_a_cell_means_the_same_in_other_company(shop, values):
         assert call("predict", "model", *words) == 0
     first, second = (read(shop / f"{name}-out.csv")[0] for name in ("a", "b"))
     assert first == second
-
-
-def test_new_nodes_without_their_ids(model, shop, capsys):
-    write(shop / "n.csv", ["amount", "country"], [5, "DE"])
-    write(shop / "e.csv", ["from", "to"], ["a-000", "a-001"])
-    assert call("predict", "model", "n.csv", "e.csv", "--known", "shop") == 2
-    assert "no column 'account'" in capsys.readouterr().err
-
-
-def test_a_missing_column_is_seen_beside_a_known_graph_too(model, shop, capsys):
-    write(shop / "n.csv", ["account", "country"], ["new-1", "DE"])
-    write(shop / "e.csv", ["from", "to"], ["new-1", "a-000"])
-    assert call("predict", "model", "n.csv", "e.csv", "--known", "shop") == 2
-    assert "n.csv has no column 'amount'" in capsys.readouterr().err
-
-
-def test_a_row_has_its_own_number_beside_a_known_graph_too(model, shop, capsys):
-    write(shop / "n.csv", ["account", "amount", "country"], ["new-1", "lots", "DE"])
-    write(shop / "e.csv", ["from", "to"], ["new-1", "a-000"])
-    assert call("predict", "model", "n.csv", "e.csv", "--known", "shop") == 2
-    assert "n.csv, column 'amount', row 1 holds 'lots'" in capsys.readouterr().err
-    write(shop / "n.csv", ["account", "amount", "country"], ["new-1", "2", "DE"])
-    write(shop / "e.csv", ["from", "to"], ["new-1", "nobody"])
-    assert call("predict", "model", "n.csv", "e.csv", "--known", "shop") == 2
-    assert "e.csv, column 'to', row 1 names 'nobody'" in capsys.readouterr().err
-
-
-def test_edges_to_old_nodes_ask_for_the_known_graph(model, shop, capsys):
-    write(shop / "n.csv", ["account", "amount", "country"], ["new-1", "2", "DE"])
-    write(shop / "e.csv", ["from", "to"], ["new-1", "a-000"])
-    assert call("predict", "model", "n.csv", "e.csv") == 2
-    assert "--known" in capsys.readouterr().err
 
 
 def test_two_classes_are_flagged_by_the_threshold_of_validation(shop, capsys):
@@ -275,24 +199,6 @@ def test_class_names_that_were_changed_are_noticed(model, shop, capsys):
     assert "damaged" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["explain", "model", "nobody"], ["nobody", "a-000"]),
-        (["predict", "model", "shop/nodes.csv", "shop/edges.csv", "--out", "p.txt"], [".csv"]),
-        (
-            ["predict", "model", "shop/nodes.csv", "shop/edges.csv", "--known", "shop"],
-            ["already", "a-000"],
-        ),
-    ],
-)
-def test_mistakes_with_a_model(arguments, words, model, capsys):
-    assert call(*arguments) == 2
-    (line,) = [one for one in capsys.readouterr().err.splitlines() if one.startswith("Error: ")]
-    for word in words:
-        assert word in line
-
-
 def test_costs_set_the_threshold_when_training_and_when_predicting(two, shop, capsys):
     def flags(model, *words):
         rows = predicted(shop, model, *words)
@@ -311,15 +217,6 @@ def test_costs_set_the_threshold_when_training_and_when_predicting(two, shop, ca
     assert "or more, the lowest cost on validation" in capsys.readouterr().out
 
 
-def test_costs_are_for_two_classes(model, shop, capsys):
-    assert call("predict", model, "shop", "--cost-miss", "5") == 2
-    assert "Costs need a model of two classes" in capsys.readouterr().err
-    assert call("run", "shop", *COLUMNS, *FAST, "--cost-miss", "5") == 2
-    assert "costs are for two classes, this graph has 3" in capsys.readouterr().err
-    assert call("run", "shop", *COLUMNS, *FAST, "--cost-miss", "0") == 2
-    assert "cost_miss must be above 0 and finite, got 0" in capsys.readouterr().err
-
-
 def test_the_most_suspicious_are_listed_with_reasons(two, shop, capsys):
     rows = predicted(shop, two)
     capsys.readouterr()
@@ -331,11 +228,6 @@ def test_the_most_suspicious_are_listed_with_reasons(two, shop, capsys):
     best = sorted((float(row["p_fraud"]) for row in rows), reverse=True)[:4]
     assert [float(line[2]) for line in shown] == pytest.approx(best, abs=1e-3)
     assert any("amount" in line for line in lines[head + 1 : head + 5])
-
-
-def test_suspects_are_of_two_classes(model, shop, capsys):
-    assert call("predict", model, "shop", "--top", "4") == 2
-    assert "--top lists nodes of the rarer of two classes" in capsys.readouterr().err
 
 
 def test_shares_and_abstention_are_told(model, shop, capsys):
@@ -388,3 +280,26 @@ def test_classes_that_are_integers_are_counted(shop, capsys):
     counts = re.findall(r"^ +(\d+)  ([01])$", capsys.readouterr().out, re.MULTILINE)
     assert [name for _, name in counts] == ["0", "1"]
     assert sum(int(count) for count, _ in counts) == len(rows)
+
+
+@pytest.mark.parametrize(
+    ("start", "digits", "warned"),
+    [(0.00012, "0.00012", True), (0.9996, "0.99960", True), (0.25, "0.250", False)],
+)
+def test_a_threshold_has_the_digits_it_needs(start, digits, warned, capsys):
+    frame = pandas.DataFrame({"class": ["rare", "common"], "flagged": [True, False]})
+    show_flags(frame, "rare", start)
+    shown = capsys.readouterr()
+    assert f"p(rare) is {digits} or more" in shown.out
+    assert ("extreme" in shown.err) is warned
+
+
+def test_what_was_moved_back_what_differs_and_what_was_not_corrected(capsys):
+    predictions = NodePredictions(None, ["Also different: b."], None, None, "Moved back: a.")
+    show_drift(predictions._replace(doubt="Not corrected."))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        "Moved back: a. --no-align keeps them.",
+        "Warning: Also different: b.",
+        "Warning: Not corrected.",
+    ]

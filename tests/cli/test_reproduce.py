@@ -263,7 +263,7 @@ def test_a_failed_run_that_is_mended_ends_well(write, tmp_path, monkeypatch, cap
 
     path = tmp_path / "store.sqlite"
     words = ["reproduce", write(SHORT), "--store", path, "--engine", "here"]
-    words += ["--methods", "gcn,reweight"]
+    words += ["--method", "gcn,reweight"]
     with monkeypatch.context() as patch:
         patch.setattr(METHODS["reweight"], "_fit", fail)
         assert call(*words) == 1
@@ -322,7 +322,7 @@ def test_a_finished_experiment_is_shown_without_planning_it_again(
     monkeypatch.setattr("evengraph.lab.reproduce.reproduce", refuse)
     assert call(*words, copy) == 0
     assert capsys.readouterr().out == slow
-    for more in (["--seeds", "5"], ["--quick"], ["--release"]):
+    for more in (["--splits", "5-5"], ["--quick"], ["--release"]):
         with pytest.raises(AssertionError, match="planned again"):
             call(*words, copy, *more)
     with closing(sqlite3.connect(copy)) as base:
@@ -335,7 +335,7 @@ def test_a_finished_experiment_is_shown_without_planning_it_again(
 def test_a_part_can_be_asked_for(write, tmp_path, capsys):
     path = tmp_path / "store.sqlite"
     words = ["reproduce", write(SHORT), "--store", path, "--engine", "here"]
-    assert call(*words, "--methods", "Re-weight", "--seeds", "6-7", "--setups", "toy") == 0
+    assert call(*words, "--method", "Re-weight", "--splits", "6-7", "--setups", "toy") == 0
     jobs = [row.job for row in Store(path).rows()]
     assert [(job.method, job.seed) for job in jobs] == [("reweight", 6), ("reweight", 7)]
     assert "paper" in capsys.readouterr().out
@@ -358,9 +358,9 @@ BAD_FILE = SHORT.replace("max_epochs = 2 }", "max_epochs = -2 }", 1)
         (["tabel1"], ["tabel1", "table1", "FILE.toml"]),
         (["nothing.toml"], ["no file nothing.toml"]),
         (["bad.toml"], ["bad.toml, line 9:", "max_epochs", "-2"]),
-        (["tiny.toml", "--seeds", "7-5"], ["upwards"]),
-        (["tiny.toml", "--methods", "smote"], ["smote", "gcn, unignn, reweight"]),
-        (["tiny.toml", "--methods", "nobody"], ["nobody", "lte4g"]),
+        (["tiny.toml", "--splits", "7-5"], ["upwards"]),
+        (["tiny.toml", "--method", "smote"], ["smote", "gcn, unignn, reweight"]),
+        (["tiny.toml", "--method", "nobody"], ["nobody", "lte4g"]),
         (["tiny.toml", "--setups", "cora"], ["cora", "toy-step-3-0.1"]),
         (["tiny.toml", "--engine", "slurm"], ["slurm", "processes"]),
         (["tiny.toml", "--device", "tpu"], ["auto, cpu, cuda"]),
@@ -428,9 +428,9 @@ def test_results_lists_what_there_is(filled, capsys):
         (["--method", "gcn", "--seed", "6"], 1),
         (["--status", "failed"], 1),
         (["--status", "done"], 3),
-        (["--dataset", "toy", "--imbalance", "step"], 4),
+        (["--dataset", "toy", "--split", "step"], 4),
         (["--dataset", "cora"], 0),
-        (["--imbalance", "longtail"], 0),
+        (["--split", "longtail"], 0),
     ],
     ids=str,
 )

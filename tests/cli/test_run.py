@@ -1,10 +1,12 @@
+"""evengraph run and compare, from words to files."""
+
 import csv
 import json
 import os
 import random
+import re
 import select
 import signal
-from collections import Counter
 from importlib import import_module
 from pathlib import Path
 from time import monotonic
@@ -12,9 +14,12 @@ from time import monotonic
 import pytest
 import torch
 from command_line import COLUMNS, FAST, UNIGNN, call, read, write
+from torch_geometric.data import Data
 
+from evengraph.cli.training import given_split
 from evengraph.datasets import toy
 from evengraph.methods import DEFAULT_METHOD, METHODS
+from evengraph.pipeline.run import SeedScore
 from evengraph.splits import SPLITS
 from other_process import command
 
@@ -23,7 +28,7 @@ QUICK = [*UNIGNN, "--set", "max_epochs=3", "--set", "clusters_per_class=3"]
 
 
 def test_run_writes_result_and_report(tmp_path, capsys):
-    assert call("run", "toy", *QUICK, "--seeds", "5,6", "--out", str(tmp_path)) == 0
+    assert call("run", "toy", *QUICK, "--splits", "5,6", "--out", str(tmp_path)) == 0
     result = json.loads((tmp_path / "result.json").read_text())
     assert result["seeds"] == [5, 6]
     assert result["method"]["fields"]["max_epochs"] == 3
@@ -50,7 +55,7 @@ def test_run_writes_result_and_report(tmp_path, capsys):
 
 def test_the_default_says_what_it_chose(tmp_path, capsys):
     words = [*TINY, "--set", "candidates=gcn,logistic", "--out", str(tmp_path)]
-    assert call("run", "toy", *words, "--seeds", "5") == 0
+    assert call("run", "toy", *words, "--splits", "5-5") == 0
     result = json.loads((tmp_path / "result.json").read_text())
     assert result["method"]["name"] == DEFAULT_METHOD
     (run,) = result["runs"]
@@ -60,17 +65,11 @@ def test_the_default_says_what_it_chose(tmp_path, capsys):
     for line in run["summary"]:
         assert line in shown
         assert line in page
-    assert call("run", "toy", *words, "--seeds", "5,6") == 0
+    assert call("run", "toy", *words, "--splits", "5,6") == 0
     shown = " ".join(capsys.readouterr().out.split())
     for run in json.loads((tmp_path / "result.json").read_text())["runs"]:
         assert f"seed {run['seed']} {run['summary'][0]}" in shown
         assert run["summary"][1] in shown
-
-
-def test_a_folder_that_cannot_be_written_is_found_out_before_training(tmp_path, capsys):
-    (tmp_path / "file").touch()
-    assert call("run", "toy", "--out", str(tmp_path / "file" / "below")) == 2
-    assert "Cannot write" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals")
@@ -78,7 +77,7 @@ def test_a_folder_that_cannot_be_written_is_found_out_before_training(tmp_path, 
 def test_ctrl_c_keeps_the_best_model_so_far(method, tmp_path: Path):
     import pty
 
-    words = ["run", "toy", "--method", method, "--seeds", "5,6", "--out", str(tmp_path)]
+    words = ["run", "toy", "--method", method, "--splits", "5,6", "--out", str(tmp_path)]
     words += ["--set", "max_epochs=100000", "--set", "patience=100000"]
     terminal, end = pty.openpty()
     drawn = b""
@@ -111,41 +110,14 @@ def _read(terminal: int) -> bytes:
 def test_every_setup_has_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for words in ([], ["--minority", "2"], ["--set", "alpha=1"]):
-        assert call("run", "toy", *QUICK, "--seeds", "5", *words) == 0
+        assert call("run", "toy", *QUICK, "--splits", "5-5", *words) == 0
     assert len(list(tmp_path.glob("runs/*/result.json"))) == 3
-
-
-def test_several_methods_are_compared_on_the_same_splits(tmp_path, capsys):
-    words = ["--method", "gcn,reweight,smote", "--seeds", "5,6", "--set", "scale=2"]
-    assert call("run", "toy", *TINY, *words, "--out", str(tmp_path)) == 0
-    results = {
-        path.parent.name: json.loads(path.read_text()) for path in tmp_path.glob("*/result.json")
-    }
-    assert set(results) == {"gcn", "reweight", "smote"}
-    assert {path.parent.name for path in tmp_path.glob("*/report.html")} == set(results)
-    assert all(result["seeds"] == [5, 6] for result in results.values())
-    assert all(result["method"]["fields"]["max_epochs"] == 2 for result in results.values())
-    assert results["reweight"]["method"]["fields"]["scale"] == 2
-    table = capsys.readouterr().out.split("seconds")[1]
-    for name, result in results.items():
-        row = next(line for line in table.splitlines() if line.startswith(METHODS[name].title))
-        assert f"{result['mean']['macro_f1']:.1f}±" in row
-    rows = list(csv.DictReader((tmp_path / "comparison.csv").read_text().splitlines()))
-    assert {row["method"] for row in rows} == {"gcn", "reweight", "smote"}
-    for row in rows:
-        mean, std = (results[row["method"]][name] for name in ("mean", "std"))
-        assert float(row["g_mean"]) == pytest.approx(mean["g_mean"], abs=1e-4)
-        assert float(row["g_mean_std"]) == pytest.approx(std["g_mean"], abs=1e-4)
-        assert (row["splits"], row["complete"]) == ("2", "True")
-    scores = [float(row["balanced_accuracy"]) for row in rows]
-    assert scores == sorted(scores, reverse=True)
-    assert float(rows[1]["behind_difference"]) == pytest.approx(scores[0] - scores[1], abs=1e-4)
 
 
 def test_run_and_compare_write_the_same_columns(tmp_path):
     words = ["--set", "max_epochs=2", "--out"]
-    assert call("run", "toy", "--method", "gcn,mlp", "--seeds", "5,6", *words, tmp_path / "r") == 0
-    assert call("compare", "toy", "--methods", "gcn,mlp", *words, tmp_path / "c") == 0
+    assert call("run", "toy", "--method", "gcn,mlp", "--splits", "5,6", *words, tmp_path / "r") == 0
+    assert call("compare", "toy", "--method", "gcn,mlp", *words, tmp_path / "c") == 0
     heads = [
         (tmp_path / folder / "comparison.csv").read_text().splitlines()[0] for folder in ("r", "c")
     ]
@@ -153,104 +125,6 @@ def test_run_and_compare_write_the_same_columns(tmp_path):
     assert "balanced_accuracy_paper" in heads[0]
     rows = csv.DictReader((tmp_path / "r" / "comparison.csv").read_text().splitlines())
     assert all(0 <= float(row["calibrated_error"]) <= 100 for row in rows)
-
-
-def test_a_run_looks_everything_up_once(tmp_path, monkeypatch):
-    counts = Counter()
-
-    def counted(where, name):
-        real = getattr(where, name)
-
-        def call(*arguments, **options):
-            counts[where.__name__, name] += 1
-            return real(*arguments, **options)
-
-        monkeypatch.setattr(where, name, call)
-
-    counted(SPLITS["step"], "__init__")
-    counted(METHODS["gcn"], "__init__")
-    for where in ("evengraph.datasets.loading", "evengraph.datasets.registry"):
-        counted(import_module(where), "lookup")
-    words = ["--method", "gcn", "--seeds", "5,6,7", "--out", tmp_path]
-    assert call("run", "toy", *TINY, *words) == 0
-    assert counts["evengraph.datasets.loading", "lookup"] == 1
-    assert counts["evengraph.datasets.registry", "lookup"] == 0
-    assert counts["Step", "__init__"] == 1
-    assert counts["GCN", "__init__"] <= 3 + 1
-
-
-def test_a_method_that_cannot_run_does_not_stop_the_others(tmp_path, capsys):
-    words = ["--method", "gcn,unignn,reweight", "--seeds", "5", "--set", "clusters_per_class=900"]
-    assert call("run", "toy", *TINY, *words, "--out", str(tmp_path)) == 2
-    shown = capsys.readouterr()
-    assert "Error: Uni-GNN did not run: clusters_per_class=900 makes 4500 clusters" in shown.err
-    assert {path.parent.name for path in tmp_path.glob("*/result.json")} == {"gcn", "reweight"}
-    assert "Re-weight" in shown.out.split("seconds")[1]
-
-
-def test_methods_see_the_same_splits(tmp_path, monkeypatch):
-    seen = {}
-
-    def spy(self, task):
-        seen.setdefault(self.title, []).append(task)
-        raise FloatingPointError("enough")
-
-    for name in ("gcn", "reweight"):
-        monkeypatch.setattr(METHODS[name], "_fit", spy)
-    words = ["--method", "gcn,reweight", "--seeds", "6", "--out", str(tmp_path)]
-    assert call("run", "toy", *words) == 2
-    (first,), (second,) = seen["GCN"], seen["Re-weight"]
-    for mask in ("train", "val", "test"):
-        assert torch.equal(getattr(first, mask), getattr(second, mask))
-
-
-@pytest.mark.parametrize(
-    "error", [torch.OutOfMemoryError("CUDA out of memory."), RuntimeError("can't allocate memory")]
-)
-def test_running_out_of_memory_is_no_traceback(error, tmp_path, monkeypatch, capsys):
-    def fail(self, task):
-        raise error
-
-    monkeypatch.setattr(METHODS["reweight"], "_fit", fail)
-    words = ["--method", "gcn,reweight,smote", "--seeds", "5", "--out", str(tmp_path)]
-    assert call("run", "toy", *TINY, *words) == 2
-    shown = capsys.readouterr()
-    assert "Re-weight ran out of memory" in shown.err
-    assert {path.parent.name for path in tmp_path.glob("*/result.json")} == {"gcn", "smote"}
-
-
-def test_an_interrupted_comparison_says_what_is_missing(tmp_path, monkeypatch, capsys):
-    def stop(self, task):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(METHODS["reweight"], "_fit", stop)
-    words = ["--method", "gcn,reweight,smote", "--seeds", "5", "--out", str(tmp_path)]
-    assert call("run", "toy", *TINY, *words) == 130
-    shown = capsys.readouterr()
-    assert "GCN" in shown.out.split("seconds")[1]
-    assert "Not run: Re-weight, SMOTE." in shown.err
-
-
-def test_all_stands_for_every_method(tmp_path, monkeypatch, capsys):
-    def fail(self, task):
-        raise FloatingPointError(f"{type(self).__name__} was asked")
-
-    for kind in METHODS.values():
-        monkeypatch.setattr(kind, "_fit", fail)
-    assert call("run", "toy", "--method", "all", "--seeds", "5", "--out", str(tmp_path)) == 2
-    said = capsys.readouterr().err
-    assert all(f"{kind.__name__} was asked" in said for kind in METHODS.values())
-
-
-def test_two_classes_are_shown_with_the_figures_of_the_rarer_one(tmp_path, capsys, monkeypatch):
-    graph = toy(300, 1200, 40, 2, size_ratio=0.2)
-    monkeypatch.setattr("evengraph.pipeline.sources.load", lambda name, root: graph)
-    words = ["--imbalance", "natural", "--method", "gcn", "--seeds", "0,1", "--out", str(tmp_path)]
-    assert call("run", "toy", *TINY, *words) == 0
-    result = json.loads((tmp_path / "result.json").read_text())
-    mean = result["mean"]["positive_average_precision"]
-    assert f"{mean:.1f}±" in capsys.readouterr().out.split("R@1%")[1]
-    assert "Positive-class average precision" in (tmp_path / "report.html").read_text()
 
 
 def test_a_run_that_fails_leaves_no_folder(tmp_path, capsys):
@@ -293,7 +167,7 @@ def test_unlabelled_nodes_are_predicted_by_the_saved_model(shop, capsys):
     assert call("run", "shop", *COLUMNS, *FAST, "--out", "out", "--save", "model") == 0
     shown, progress = capsys.readouterr()
     assert "retrained on" in shown
-    assert "training again with the test labels added" in progress  # no silence meanwhile
+    assert "Retraining with test labels" in progress  # no silence meanwhile
     rows, nodes = read(shop / "out" / "predictions.csv"), read(shop / "shop" / "nodes.csv")
     missing = [row["account"] for row in nodes if not row["kind"]]
     assert [row["account"] for row in rows] == missing
@@ -335,3 +209,276 @@ def test_unlabelled_nodes_have_the_features_of_the_split_by_time(shop):
     assert call("run", "shop", *words, "--out", "out", "--save", "model") == 0
     assert call("predict", "model", "shop", "--only-unlabelled", "--out", "p.csv") == 0
     assert read(shop / "p.csv") == read(shop / "out" / "predictions.csv")
+
+
+BRIEF = ["--set", "max_epochs=6", "--set", "clusters_per_class=3"]
+
+
+@pytest.fixture
+def fraud(monkeypatch):
+    """A graph of two classes under the name of toy."""
+    graph = toy(400, 1600, 60, 2, size_ratio=0.2)
+    graph.class_names = ["honest", "fraud [new]"]
+    monkeypatch.setattr("evengraph.pipeline.sources.load", lambda name, root: graph)
+    return graph
+
+
+def test_compare_from_start_to_end(tmp_path, capsys):
+    words = ["--method", "gcn,reweight,unignn", "--splits", "3", "--out", str(tmp_path)]
+    assert call("compare", "toy", *BRIEF, *words) == 0
+    kept = json.loads((tmp_path / "comparison.json").read_text())
+    rows = list(csv.DictReader((tmp_path / "comparison.csv").read_text().splitlines()))
+    files = [f"comparison.{kind}" for kind in ("csv", "html", "json")]
+    below = sorted(path.name for path in tmp_path.iterdir() if path.is_dir())
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == files
+    assert below == ["gcn", "reweight", "unignn"]
+    page = (tmp_path / "comparison.html").read_text()
+    for name in below:
+        assert f'href="{name}/report.html"' in page
+        assert 'href="../comparison.html"' in (tmp_path / name / "report.html").read_text()
+    assert kept["command"].startswith("evengraph compare toy --set max_epochs=6")
+    assert kept["command"] in re.sub("<[^>]*>", "", page)  # without the marks of words
+    assert kept["dataset"] == "toy"
+    assert kept["seeds"] == [0, 1, 2]
+    assert kept["protocol"] == {"name": "natural", "train": 0.1, "val": 0.1}
+    assert [row["method"] for row in rows] == [one["label"] for one in kept["methods"]]
+    assert {row["method"] for row in rows} == {"gcn", "reweight", "unignn"}
+    means = [float(row["balanced_accuracy"]) for row in rows]
+    assert means == sorted(means, reverse=True)
+    assert float(rows[1]["behind_difference"]) == pytest.approx(means[0] - means[1], abs=1e-4)
+    assert rows[0]["behind_difference"] == ""
+    settings = {one["label"]: one["settings"] for one in kept["methods"]}
+    assert settings["gcn"]["patience"] == 100
+    assert settings["gcn"]["max_epochs"] == 6
+    assert settings["reweight"]["balance"] is True
+    shown = capsys.readouterr()
+    said = " ".join(shown.out.split())
+    assert "100 epochs without a better validation score" in said
+    assert "means over 3 splits, too few for an interval;" in said
+    assert f"{means[0]:.1f} (" not in said
+    assert " ".join(kept["verdict"]["sentences"]) in said
+    assert "split 2: Uni-GNN" in shown.err
+
+
+def test_two_classes(tmp_path, capsys, fraud):
+    words = ["--method", "gcn,reweight", "--splits", "3", "--train", "0.3", "--val", "0.2"]
+    assert call("compare", "toy", *BRIEF[:2], *words, "--at", "10", "--out", str(tmp_path)) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    size = int((fraud.y == 1).sum())
+    assert f"The positive class is fraud [new], {size} of 400 labelled nodes" in said
+    for title in ("AP", "P@k", "R@1%", "threshold", "F1 at thr.", "calibrated"):
+        assert title in said
+    kept = json.loads((tmp_path / "comparison.json").read_text())
+    assert kept["positive"] == "fraud [new]"
+    found = kept["methods"][0]["figures"]["precision_at_k"]["mean"]
+    assert 3 * found / 10 == pytest.approx(round(3 * found / 10), abs=1e-4)
+    assert (
+        call(
+            "compare", "toy", *BRIEF[:2], "--method", "gcn", "--splits", "1", "--positive", "honest"
+        )
+        == 0
+    )
+    assert "The positive class is honest" in " ".join(capsys.readouterr().out.split())
+
+
+def test_folds(tmp_path, capsys):
+    words = ["--method", "gcn", "--folds", "3", "--out", str(tmp_path), "--set", "max_epochs=2"]
+    assert call("compare", "toy", *words) == 0
+    assert "3-fold cross-validation" in capsys.readouterr().out
+    kept = json.loads((tmp_path / "comparison.json").read_text())
+    assert kept["protocol"] == {"name": "folds", "folds": 3, "val": 0.1}
+    assert kept["overlap"] == pytest.approx(0.5, rel=0.01)
+
+
+def test_a_method_that_fails_is_named_and_the_rest_is_shown(tmp_path, capsys):
+    words = ["--method", "gcn,unignn", "--splits", "2", "--set", "clusters_per_class=900"]
+    assert call("compare", "toy", *words, "--set", "max_epochs=2", "--out", str(tmp_path)) == 2
+    shown = capsys.readouterr()
+    assert "Uni-GNN did not run: clusters_per_class=900 makes 4500 clusters" in shown.err
+    assert "GCN" in shown.out
+    assert (tmp_path / "comparison.json").exists()
+
+
+def test_time_that_runs_out_is_said(capsys, monkeypatch):
+    clock = iter(range(100_000))
+    for module in ("run", "executor"):
+        monkeypatch.setattr(f"evengraph.pipeline.{module}.time", lambda: next(clock))
+    words = ["--method", "gcn", "--splits", "5", "--time-limit", "20", *BRIEF[:2]]
+    assert call("compare", "toy", *words) == 0
+    assert "Time ran out: 2 of 5 splits are counted." in capsys.readouterr().err
+
+
+def test_an_interrupt_shows_in_the_status(capsys, monkeypatch):
+    fits = iter(range(10))
+
+    def seldom(self, task):
+        if next(fits) == 2:
+            raise KeyboardInterrupt
+        return original(self, task)
+
+    original = METHODS["gcn"]._fit
+    monkeypatch.setattr(METHODS["gcn"], "_fit", seldom)
+    assert call("compare", "toy", "--method", "gcn", "--splits", "4", *BRIEF[:2]) == 130
+    shown = capsys.readouterr()
+    assert "Stopped: 2 of 4 splits are counted." in shown.err
+    assert "GCN" in shown.out
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_a_comparison_that_fails_leaves_no_folder(before, tmp_path, capsys, fraud):
+    fraud.y[fraud.y == 1] = -1
+    fraud.y[0] = 1
+    folder = tmp_path / "deep" / "new"
+    if before:
+        folder.mkdir(parents=True)
+    assert call("compare", "toy", "--method", "gcn", "--splits", "3", "--out", str(folder)) == 2
+    assert "Class" in capsys.readouterr().err
+    assert folder.exists() == folder.parent.exists() == before
+
+
+def test_semisupervised_draws_ten_splits_and_compares_by_average_precision(fraud, tmp_path):
+    words = ["--split", "semisupervised", "--method", "logistic", "--set", "max_epochs=2"]
+    assert call("compare", "toy", *words, "--out", str(tmp_path / "out")) == 0
+    content = json.loads((tmp_path / "out" / "comparison.json").read_text())
+    assert content["metric"] == "positive_average_precision"
+    assert content["seeds"] == list(range(10))
+    assert content["protocol"] == {"name": "semisupervised", "positives": 20, "negatives": 80}
+
+
+def test_a_long_fit_away_from_a_terminal_prints_lines(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("evengraph.training.loop.LINE_EVERY", 0)
+    assert call("run", "toy", *QUICK, "--splits", "5-5", "--out", str(tmp_path)) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(",")[0] for line in lines[:-1]] == [
+        f"seed 5: epoch {epoch}" for epoch in range(4)
+    ]
+    assert lines[-1].startswith("seed 5: bAcc")
+
+
+def test_the_split_of_a_graph_is_counted():
+    y, part = torch.tensor([0, 1, 0, -1]), torch.tensor([True, True, False, True])
+    graph = Data(num_nodes=4, y=y, train_mask=part, test_mask=~part)
+    assert given_split(graph, 0.2) == (
+        "the split of the graph (2 train, 1 test, 20% of train drawn for val)"
+    )
+    graph.val_mask = ~part
+    assert given_split(graph, 0.2) == "the split of the graph (2 train, 1 val, 1 test)"
+
+
+SHORT = ["--set", "max_epochs=2", "--splits", "5-5"]
+
+
+def test_pages_of_several_methods_link_to_one_another(tmp_path, capsys):
+    words = ["run", "toy", "--method", "gcn,reweight", *SHORT, "--out", tmp_path / "r"]
+    assert call(*words) == 0
+    comparison = json.loads((tmp_path / "r" / "comparison.json").read_text())
+    assert comparison["command"] == f"evengraph {' '.join(map(str, words))}"
+    assert comparison["protocol"]["name"] == "step"
+    assert [len(one["runs"]) for one in comparison["methods"]] == [1, 1]
+    assert comparison["methods"][0]["changed"] == ["max_epochs"]
+    page = (tmp_path / "r" / "comparison.html").read_text()
+    own = (tmp_path / "r" / "gcn" / "report.html").read_text()
+    for name in ("gcn", "reweight"):
+        assert f'href="{name}/report.html"' in page
+    assert 'href="../comparison.html"' in own
+    assert 'href="../reweight/report.html"' in own
+    shown = " ".join(capsys.readouterr().out.split())
+    assert comparison["verdict"]["sentences"][0] in shown
+
+
+def test_what_follows_a_comparison_has_its_split(tmp_path):
+    """By default `run` makes a step imbalance of a data set, and `compare` does not."""
+    words = ["toy", "--method", "gcn,reweight", "--set", "max_epochs=2", "--splits", "1"]
+    assert call("compare", *words, "--train", "0.2", "--out", tmp_path / "c") == 0
+    (line,) = json.loads((tmp_path / "c" / "comparison.json").read_text())["commands"]
+    assert "--split natural --train 0.2 --val 0.1" in line
+    assert call("run", "toy", "--method", "gcn,reweight", *SHORT, "--out", tmp_path / "r") == 0
+    (line,) = json.loads((tmp_path / "r" / "comparison.json").read_text())["commands"]
+    assert "--split step --minority 3 --ratio 0.1" in line
+
+
+@pytest.mark.parametrize(("folds", "expected"), [(5, ["--split folds --val 0.1"]), (3, [])])
+def test_run_follows_a_cross_validation_that_it_can_repeat(folds, expected, tmp_path):
+    words = ["toy", "--method", "gcn,reweight", "--set", "max_epochs=2", "--folds", folds]
+    assert call("compare", *words, "--out", tmp_path) == 0
+    commands = json.loads((tmp_path / "comparison.json").read_text())["commands"]
+    assert len(commands) == len(expected)
+    assert all(part in line for part, line in zip(expected, commands, strict=True))
+    for words in commands:
+        assert call(*words.split()[1:-1], tmp_path / "m", *SHORT) == 0
+
+
+def test_what_to_do_after_a_run_of_own_tables(shop, capsys):
+    words = ["shop", *COLUMNS, "--method", "gcn", *SHORT, "--out", "r"]
+    assert call("run", *words) == 0
+    result = json.loads((shop / "r" / "result.json").read_text())
+    first, compare, mapped = result["commands"]
+    assert mapped == f"{result['command']} --map"
+    assert first == f"{result['command']} --save model"
+    assert compare == "evengraph compare shop --label kind --id account"
+    assert call("run", *words, "--save", "model") == 0
+    result = json.loads((shop / "r" / "result.json").read_text())
+    predict, explain, *_ = result["commands"]
+    assert predict.startswith("evengraph predict model shop --out")
+    capsys.readouterr()
+    for words in (predict, explain):
+        assert call(*words.split()[1:]) == 0
+    page = (shop / "r" / "report.html").read_text()
+    assert 'href="predictions.csv"' in page
+    assert 'href="result.json"' in page
+
+
+def test_the_saved_model_is_the_one_that_is_named(shop, capsys, monkeypatch):
+    values = iter([10.0, 90.0])
+    monkeypatch.setattr(
+        "evengraph.pipeline.run.seed_score",
+        lambda *_: SeedScore(next(values), "macro_f1"),
+    )
+    assert call("run", "shop", *COLUMNS, *FAST, "--splits", "5,6", "--save", "model") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "the model of seed 6, the best validation Macro-F1 (90.0; others 10.0);" in shown
+    assert "; Macro-F1 " in shown
+    assert " and balanced accuracy " in shown
+
+
+def test_run_with_several_methods_is_a_comparison(tmp_path, monkeypatch, capsys):
+    """One that fails is left out and named; results of the others are those of `compare`."""
+    words = ["--method", "gcn,reweight,unignn", "--splits", "5,6", "--set", "scale=2"]
+    words += ["--set", "clusters_per_class=900", *TINY, "--out"]
+    assert call("run", "toy", *words, tmp_path / "r") == 2
+    shown = capsys.readouterr()
+    assert "Error: Uni-GNN did not run: clusters_per_class=900 makes 4500 clusters" in shown.err
+    assert "split 6: Re-weight" in shown.err
+    results = {
+        path.parent.name: json.loads(path.read_text()) for path in tmp_path.glob("r/*/result.json")
+    }
+    assert set(results) == {"gcn", "reweight"}
+    assert results["reweight"]["method"]["fields"]["scale"] == 2
+    content = json.loads((tmp_path / "r" / "comparison.json").read_text())
+    assert " ".join(content["verdict"]["sentences"]) in " ".join(shown.out.split())
+    rows = list(csv.DictReader((tmp_path / "r" / "comparison.csv").read_text().splitlines()))
+    for row in rows:
+        mean, std = (results[row["method"]][name] for name in ("mean", "std"))
+        assert float(row["g_mean"]) == pytest.approx(mean["g_mean"], abs=1e-4)
+        assert float(row["g_mean_std"]) == pytest.approx(std["g_mean"], abs=1e-4)
+    scores = [float(row["balanced_accuracy"]) for row in rows]
+    assert scores == sorted(scores, reverse=True)
+
+    def stop(self, task):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(METHODS["reweight"], "_fit", stop)
+    assert call("run", "toy", "--method", "gcn,reweight", *TINY, "--out", tmp_path / "s") == 130
+    shown = capsys.readouterr()
+    assert "Re-weight did not run: it finished no split in time" in shown.err
+    assert "Stopped: 1 of 3 splits are counted." in shown.err
+
+
+def test_running_out_of_memory_is_no_traceback(tmp_path, monkeypatch, capsys):
+    def fail(self, task):
+        raise RuntimeError("can't allocate memory")
+
+    monkeypatch.setattr(METHODS["gcn"], "_fit", fail)
+    assert call("run", "toy", "--method", "gcn", "--out", tmp_path / "deep" / "new") == 2
+    assert "GCN ran out of memory" in capsys.readouterr().err
+    assert not (tmp_path / "deep").exists()

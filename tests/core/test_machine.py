@@ -18,7 +18,6 @@ from evengraph.core.machine import (
     is_abandoned,
     parse_size,
     pick_device,
-    pick_rank_device,
     process_exists,
     process_mark,
 )
@@ -185,9 +184,9 @@ def test_devices():
 def test_processes_of_a_machine_need_a_gpu_each(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    assert pick_rank_device("auto", Ranks()).type == "cuda"
+    assert Ranks().device("auto").type == "cuda"
     two = Ranks(0, 2, here=2)
-    assert pick_rank_device("auto", two).type == "cpu"
-    assert pick_rank_device("cpu", two).type == "cpu"
+    assert two.device("auto").type == "cpu"
+    assert two.device("cpu").type == "cpu"
     with pytest.raises(ValueError, match=r"device must be cpu for 2 processes on a machine with 1"):
-        pick_rank_device("cuda", two)
+        two.device("cuda")

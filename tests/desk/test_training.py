@@ -10,7 +10,7 @@ from small_desk import truth, write_shop
 from evengraph.desk import training
 from evengraph.desk.nodes import open_nodes
 from evengraph.desk.training import Trainer, TrainingJob, is_enough, make_task, train
-from evengraph.pipeline.loading import load_model
+from evengraph.pipeline.model_info import load_model
 
 
 @pytest.fixture(scope="module")

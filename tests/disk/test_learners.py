@@ -1,32 +1,94 @@
-"""Trees on rows in blocks against those that the same library grows in memory."""
+"""Adapters of methods: epochs on drawn rows, and trees on rows in blocks against those in memory."""
 
 import numpy as np
 import pytest
 import torch
-from evengraph.methods.bases.tree_streams import (
-    SAMPLE,
-    sample_size,
-    streamed_grower,
-    streamed_rows,
-)
 from torch.nn.functional import cross_entropy
+from torch_geometric.data import Data
 
-from evengraph.disk.propagation import RowBlocks
+from evengraph.datasets import toy
+from evengraph.disk import learners
+from evengraph.disk import propagation as row_blocks
+from evengraph.disk.learners import RowEpoch, TreeLearner
+from evengraph.disk.propagation import RowBlocks, Workspace
 from evengraph.disk.tables import ArrayTable
-from evengraph.methods.bases.tree_engines import PACKAGES, TreeParams, grower
+from evengraph.methods import Boosting
+from evengraph.methods.bases.tree_engines import grower
+from evengraph.metrics.multiclass import rare_class, validation_score
+from evengraph.nn.networks import PlainNetwork
 from evengraph.ops.trees import tree_values, trees_from_tables
+from evengraph.splits import Natural
+from evengraph.training.ranks import ALONE, MemoryRows, draw, validation_scores
+from graphs_on_disk import Arrays, random_matrix
 from labelled_rows import rows_of
+from small_graphs import normal, task_of
 
-PARAMS = TreeParams(learning_rate=0.1, weight_decay=1.0, leaves=6, smallest_leaf=4)
 MUCH = 10**9
+
+
+class Layer(torch.nn.Linear):
+    """A linear layer with the signature of a convolution."""
+
+    def forward(self, x, propagation):
+        return super().forward(x)
+
+
+def test_draw_takes_all_or_some():
+    nodes = torch.arange(10, 20)
+    assert torch.equal(draw(nodes, 10), nodes)
+    some = draw(nodes, 4)
+    assert len(some) == 4
+    assert set(some.tolist()) <= set(nodes.tolist())
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_score_is_that_of_all_logits(classes):
+    task = Natural(train=0.3, val=0.3)(toy(200, 300, 6, classes), seed=0)
+    logits, nodes = normal(200, classes), task.val_nodes
+    labels = task.graph.y[nodes]
+    (score,) = validation_scores(logits[None, nodes], labels, rare_class(task), ALONE)
+    torch.testing.assert_close(score, validation_score(logits, task))
+
+
+@pytest.mark.parametrize("pseudo_weight", [0.0, 1.0])
+def test_an_epoch_sees_drawn_rows_only(monkeypatch, pseudo_weight):
+    monkeypatch.setattr(learners, "BATCH", 16)
+    monkeypatch.setattr(learners, "FULL", 0)
+    task = Natural(train=0.3, val=0.3)(toy(200, 300, 6, 3), seed=0)
+    net, sizes = PlainNetwork(Layer, Layer, 6, 8, 3, 0.5), []
+
+    def on_labels(labels, logits):
+        sizes.append((len(labels), len(logits)))
+        return cross_entropy(logits, labels)
+
+    supply = MemoryRows(task.hide_test_labels(), task.graph.x)
+    loss, score = RowEpoch(net, supply, lambda size: None, on_labels, pseudo_weight)()
+    loss.backward()
+    assert sizes == [(16, 16)]
+    assert torch.isfinite(loss)
+    assert 0 <= score <= 1
+
+
+# Trees
+
+
+def tree_learner(folder, memory=MUCH, **params):
+    params = {"weight_decay": 1.0, "leaves": 6, "smallest_leaf": 4, **params}
+    space = Workspace(Arrays(random_matrix(500, 2, 0)), folder, memory)
+    return TreeLearner(Boosting(engine="lightgbm", hops=0, **params), space)
 
 
 def blocks(x, size=77):
     return RowBlocks(ArrayTable.of(x), torch.arange(len(x)), size)
 
 
-def streamed(engine, x, labels, weights, folder, memory=MUCH):
-    return streamed_grower(engine, blocks(x), labels, weights, PARAMS, memory, folder)
+def streamed(folder, x, labels, weights, memory=MUCH, **params):
+    pytest.importorskip("lightgbm")
+    return tree_learner(folder, memory, **params)._grower(blocks(x), labels, weights)
+
+
+def in_memory(folder, *rows):
+    return grower("lightgbm", *rows, tree_learner(folder).method.tree_params())
 
 
 def logits_of(grown, x, rounds):
@@ -38,90 +100,91 @@ def logits_of(grown, x, rounds):
 
 
 @pytest.mark.parametrize("num_classes", [2, 3])
-@pytest.mark.parametrize("engine", PACKAGES)
-def test_trees_are_those_of_rows_in_memory(tmp_path, engine, num_classes):
-    pytest.importorskip(engine)
+def test_trees_and_losses_are_those_of_rows_in_memory(tmp_path, num_classes):
     x, labels, weights = rows_of(num_classes, 700)
-    if engine == "xgboost":
-        x = (20 * x).round()  # quantiles of more distinct values depend on the blocks
-    grow = streamed(engine, x, labels, weights, tmp_path)
+    grow = streamed(tmp_path, x, labels, weights)
     grow(5)
-    ours, theirs = grow(12), grower(engine, x, labels, weights, PARAMS)(12)
+    ours, theirs = grow(12), in_memory(tmp_path, x, labels, weights)(12)
     np.testing.assert_allclose(ours.baseline, theirs.baseline)
     own, other = (trees_from_tables(grown.tables, x.device) for grown in (ours, theirs))
     assert torch.equal(own.feature, other.feature)
     torch.testing.assert_close(own.threshold, other.threshold)
     torch.testing.assert_close(own.value, other.value, rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.parametrize("num_classes", [2, 3])
-@pytest.mark.parametrize("engine", PACKAGES)
-def test_losses_are_those_of_the_trees(tmp_path, engine, num_classes):
-    pytest.importorskip(engine)
-    x, labels, weights = rows_of(num_classes)
-    grow = streamed(engine, x, labels, weights, tmp_path)
-    grow(2)
-    grown = grow(6)
-    for loss, logits in zip(grown.losses, logits_of(grown, x, 6), strict=True):
+    for loss, logits in zip(ours.losses, logits_of(ours, x, 12), strict=True):
         expected = (weights * cross_entropy(logits, labels, reduction="none")).mean()
         assert loss == pytest.approx(float(expected), rel=1e-4)
 
 
-@pytest.mark.parametrize("engine", PACKAGES)
-def test_bins_of_a_sample_serve_as_well(tmp_path, engine):
-    pytest.importorskip(engine)
+def test_bins_of_a_sample_serve_as_well(tmp_path):
     x, labels, weights = rows_of(3, 6000)
     memory = 8 * 8 * 5 * 1500  # a quarter of the rows
-    assert sample_size(5, memory) == 1500
-    ours = streamed(engine, x, labels, weights, tmp_path, memory)(20)
-    theirs = grower(engine, x, labels, weights, PARAMS)(20)
+    ours = streamed(tmp_path, x, labels, weights, memory)(20)
+    theirs = in_memory(tmp_path, x, labels, weights)(20)
     own, other = (logits_of(grown, x, 20)[-1] for grown in (ours, theirs))
     own_loss, other_loss = (float(cross_entropy(each, labels)) for each in (own, other))
     assert own_loss == pytest.approx(other_loss, rel=0.03)
     assert (own.argmax(1) == other.argmax(1)).double().mean() > 0.96
 
 
-@pytest.mark.parametrize("engine", PACKAGES)
-def test_every_row_counts(tmp_path, engine):
-    pytest.importorskip(engine)
-    params = PARAMS._replace(smallest_leaf=1, weight_decay=0.0)
+def test_every_row_counts(tmp_path):
     for row in (0, 76, 77, 461, 462, 499):  # at the ends of blocks
         x, labels = torch.zeros(500, 2), torch.zeros(500, dtype=torch.long)
         x[row, 1], labels[row] = 1, 1
         weights = torch.where(labels == 1, 499.0, 1.0).double()
-        grow = streamed_grower(engine, blocks(x), labels, weights, params, MUCH, tmp_path)
+        grow = streamed(tmp_path, x, labels, weights, smallest_leaf=1, weight_decay=0.0)
         trees = trees_from_tables(grow(1).tables, x.device)
         assert tree_values(trees, x)[:, 0].argmax() == row
         assert trees.feature[0] == 1
 
 
-def test_files_of_xgboost_give_the_trees_of_its_memory(tmp_path):
-    pytest.importorskip("xgboost")
-    x, labels, weights = rows_of(3, 3000)
-    (tmp_path / "files").mkdir()
-    few = streamed("xgboost", x, labels, weights, tmp_path / "files", memory=1000)
-    assert list((tmp_path / "files").iterdir())
-    results = [few(8), streamed("xgboost", x, labels, weights, tmp_path / "none")(8)]
-    own, other = (trees_from_tables(grown.tables, x.device) for grown in results)
-    assert torch.equal(own.feature, other.feature)
-    torch.testing.assert_close(own.threshold, other.threshold)
-    torch.testing.assert_close(own.value, other.value, rtol=1e-4, atol=1e-6)
+class Counted(ArrayTable):
+    """Counts how often its rows are read."""
+
+    rows = 0
+
+    def read(self, rows, columns=slice(None)):
+        read = super().read(rows, columns)
+        self.rows += len(read)
+        return read
 
 
-def test_files_need_a_recent_xgboost(tmp_path, monkeypatch):
-    library = pytest.importorskip("xgboost")
-    monkeypatch.delattr(library, "ExtMemQuantileDMatrix")
-    with pytest.raises(ValueError, match="XGBoost 3 or later"):
-        streamed("xgboost", *rows_of(2), tmp_path, memory=1000)
+@pytest.mark.parametrize(("share", "passes"), [(1, 1), (8, 4), (10**9, 4)])
+def test_sums_are_those_of_the_validation_rows(tmp_path, monkeypatch, share, passes):
+    """In one pass, in few, or in one for each round."""
+    pytest.importorskip("lightgbm")
+    monkeypatch.setattr(learners, "SUMS_SHARE", share)
+    x, labels, weights = rows_of(3, 100)
+    tables = in_memory(tmp_path, x, labels, weights)(4).tables
+    values = tree_values(trees_from_tables(tables, x.device), x)
+    start, table = torch.rand(100, 3).double(), Counted.of(x)
+    rows = RowBlocks(table, torch.arange(100), 32)
+    found = [each.clone() for each in tree_learner(tmp_path, 10**4)._sums(rows, tables, start)]
+    assert table.rows == passes * 100
+    for number, sums in enumerate(found, start=1):
+        expected = start + values.unflatten(1, (4, 3))[:, :number].sum(1)
+        torch.testing.assert_close(sums, expected)
+    assert len(found) == 4
 
 
-def test_more_memory_allows_more_rows():
-    assert sample_size(100, 10**12) == SAMPLE
-    assert sample_size(10**6, 10**6) == 1024
-    for engine in PACKAGES:
-        few, many = (streamed_rows(engine, 128, 5, memory) for memory in (10**8, 10**9))
-        assert all(10 * less <= more for less, more in zip(few, many, strict=True))
-        assert min(few) > 10**5
-        assert streamed_rows(engine, 128, 5, 1) == (1024, 1024)
-    wide, narrow = (streamed_rows("lightgbm", width, 5, 10**8)[0] for width in (1000, 10))
-    assert wide < narrow < streamed_rows("sklearn", 1000, 5, 10**8)[0]  # whose bins are in a file
+def test_columns_are_chosen_by_all_training_rows(tmp_path, monkeypatch):
+    """A column that tells the classes apart is in the second block alone."""
+    pytest.importorskip("lightgbm")
+    monkeypatch.setattr(row_blocks, "LEAST_ROWS", 32)
+    x, labels = normal(300, 5, dtype=torch.float32), torch.arange(300) % 3
+    x[64:96, 3] += 9 * labels[64:96]
+    graph = Data(x=torch.zeros(300, 5), edge_index=torch.zeros(2, 0).long(), y=labels)
+    val = range(0, 300, 4)
+    task = task_of(graph, sorted(set(range(300)) - set(val)), val)
+    learner = tree_learner(tmp_path, 10**4, columns=1, max_epochs=1)
+    learner.method.reset(task)
+    learner.fit_streamed(task, torch.arange(300), {"features": ArrayTable.of(x)})
+    assert set(learner.method.trees_.feature[learner.method.trees_.feature > 0].tolist()) == {3}
+
+
+def test_more_memory_allows_more_rows(tmp_path):
+    few, many = (tree_learner(tmp_path, size).streamed_rows(127, 5) for size in (10**8, 10**9))
+    assert all(10 * less <= more for less, more in zip(few, many, strict=True))
+    assert min(few) > 10**5
+    assert tree_learner(tmp_path, 1).streamed_rows(127, 5) == (1024, 1024)
+    wide, narrow = (tree_learner(tmp_path, 10**8).streamed_rows(n, 5)[0] for n in (1000, 10))
+    assert wide < narrow

@@ -1,11 +1,30 @@
+"""Packed graphs: arrays, damage, writing in stages, and reading into memory."""
+
 import json
+from dataclasses import replace
+from hashlib import sha256
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch_geometric.data import Data
 
-from evengraph.disk import PackedGraph, PackError, is_packed, pack_graph
+import evengraph as eg
+from evengraph.datasets import toy
+from evengraph.disk import (
+    PackedGraph,
+    PackError,
+    PackWriter,
+    is_packed,
+    pack,
+    pack_graph,
+    unpack_graph,
+)
+from evengraph.disk.graphs import pack_graph
+from evengraph.disk.packed_graph import ArrayFile, TextArray, encode_texts
+from evengraph.tables import FeatureEncoder, open_graph
+from evengraph.tables.open import is_graph_file, open_graph_file, read_nodes_table
 
 
 @pytest.fixture
@@ -120,3 +139,344 @@ def test_is_packed_tells_a_packed_graph_from_other_folders(packed, tmp_path):
     assert not is_packed(packed)
     with pytest.raises(FileNotFoundError, match="is no packed graph"):
         PackedGraph.open(tmp_path)
+
+
+def test_rows_are_appended(tmp_path):
+    values = np.arange(30.0).reshape(10, 3)
+    with ArrayFile(tmp_path / "x.npy", np.float16, 3) as file:
+        for start in (0, 4, 8):
+            file.append(values[start : start + 4])
+        file.append(values[:0])
+    read = np.load(tmp_path / "x.npy", mmap_mode="r")
+    assert read.dtype == np.float16
+    assert np.array_equal(read, values)
+
+
+def test_the_header_has_room_for_many_rows(tmp_path):
+    with ArrayFile(tmp_path / "y.npy", np.int32) as file:
+        file.append(np.arange(100_000))
+    assert np.load(tmp_path / "y.npy")[-1] == 99_999
+
+
+def test_rows_of_another_width_are_an_error(tmp_path):
+    with (
+        ArrayFile(tmp_path / "x.npy", np.float32, 3) as file,
+        pytest.raises(ValueError, match=r"rows must have width 3, got shape \(2, 4\)"),
+    ):
+        file.append(np.ones((2, 4)))
+
+
+def test_no_rows_are_an_array_too(tmp_path):
+    with ArrayFile(tmp_path / "x.npy", np.float32, 3):
+        pass
+    assert np.load(tmp_path / "x.npy").shape == (0, 3)
+
+
+TEXTS = ["a", "", "zürich", "x" * 300, "b,c", "日本"]
+
+
+@pytest.fixture
+def array():
+    content, lengths = encode_texts(TEXTS)
+    return TextArray(content, np.concatenate([[0], np.cumsum(lengths)]))
+
+
+def test_rows_slices_and_lists_give_the_texts(array):
+    assert (len(array), array.shape) == (6, (6,))
+    assert array[2] == "zürich"
+    assert array[-1] == "日本"
+    assert array[1:4].tolist() == TEXTS[1:4]
+    assert array[::2].tolist() == TEXTS[::2]
+    assert array[4:4].tolist() == []
+    assert array[[5, 0]].tolist() == ["日本", "a"]
+    assert array[np.arange(6) > 3].tolist() == TEXTS[4:]
+    assert np.asarray(array).tolist() == TEXTS
+
+
+def test_a_row_beyond_the_end_is_an_error(array):
+    with pytest.raises(IndexError):
+        array[6]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    graph = Data(
+        x=torch.rand(4, 2),
+        edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]),
+        y=torch.tensor([0, 1, -1, 1]),
+        edge_weight=torch.ones(4),
+    )
+    pack_graph(graph, tmp_path / "graph")
+    return tmp_path / "graph"
+
+
+def forge(folder, name, change):
+    """Change an array, and make the header fit it."""
+    path = folder / f"{name}.npy"
+    array = change(np.load(path))
+    np.save(path, array)
+    header = json.loads((folder / "graph.json").read_text())
+    header["arrays"][name] = {
+        "dtype": str(array.dtype),
+        "shape": list(array.shape),
+        "sha256": sha256(path.read_bytes()).hexdigest(),
+    }
+    (folder / "graph.json").write_text(json.dumps(header))
+
+
+def put(index, value):
+    def change(array):
+        array[index] = value
+        return array
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "told"),
+    [
+        ("indices", put(0, 4), "indices must lie between 0 and 3"),
+        ("indices", put(3, -1), "indices must lie"),
+        ("y", put(0, 2), "y must lie between -1 and 1"),
+        ("y", put(0, -2), "y must lie"),
+        ("indptr", put(1, 9), "indptr must run upwards"),
+        ("indptr", put(0, 1), "indptr must run from 0 to 4"),
+        ("indptr", put(4, 3), "indptr must run from 0 to 4"),
+        ("x", put(0, np.nan), "x must be finite"),
+        ("edge_weight", put(0, np.inf), "edge_weight must be finite"),
+    ],
+)
+def test_what_a_forged_folder_holds_is_refused(folder, name, change, told):
+    assert open_graph(folder).graph.num_nodes == 4
+    forge(folder, name, change)
+    PackedGraph.open(folder, verify=True)  # the checksums fit
+    with pytest.raises(PackError, match=told):
+        open_graph(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "told"),
+    [
+        ("indices", lambda array: array.astype(float), "indices must not have dtype"),
+        ("x", lambda array: array[:, :1], r"x must have shape \[4, 2\]"),
+        ("indptr", lambda array: array[:-1], r"indptr must have shape \[5\]"),
+        ("y", lambda array: array[:3], "y must have shape"),
+    ],
+)
+def test_arrays_that_do_not_fit_one_another_are_refused(folder, name, change, told):
+    forge(folder, name, change)
+    with pytest.raises(PackError, match=told):
+        PackedGraph.open(folder)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"num_nodes": "4"},
+        {"num_nodes": -1},
+        {"class_names": 3},
+        {"class_names": [1, 2]},
+        {"arrays": []},
+        {"columns": {"hue": 1}},
+        {"encoder": {"columns": 3}},
+    ],
+)
+def test_a_header_of_another_kind_is_one_line(folder, changed):
+    header = json.loads((folder / "graph.json").read_text())
+    (folder / "graph.json").write_text(json.dumps(header | changed))
+    with pytest.raises(PackError, match=r"graph\.json") as found:
+        open_graph(folder)
+    assert "\n" not in str(found.value)
+
+
+@pytest.mark.parametrize("shape", [None, 3, {}])
+def test_the_shape_of_ids_is_a_list(folder, shape):
+    header = json.loads((folder / "graph.json").read_text())
+    header["arrays"]["ids"]["shape"] = shape
+    (folder / "graph.json").write_text(json.dumps(header))
+    with pytest.raises(PackError, match="the array ids must have a dtype, a shape and a sha256"):
+        open_graph(folder)
+
+
+def test_a_graph_comes_back_as_it_was(tmp_path):
+    graph = toy(200, 800, 16, 3)
+    graph.train_mask = torch.arange(200) < 50
+    graph.class_names = ["a", "b", "c"]
+    read = unpack_graph(pack_graph(graph, tmp_path / "graph"))
+    for name in ("x", "edge_index", "y", "train_mask"):
+        assert torch.equal(read[name], graph[name]), name
+        assert read[name].dtype == graph[name].dtype, name
+    assert read.class_names == ["a", "b", "c"]
+    assert "val_mask" not in read
+
+
+def test_edges_become_undirected_without_loops_and_repeats(tmp_path):
+    edges = torch.tensor([[0, 0, 1, 2, 2], [1, 1, 0, 2, 1]])
+    graph = Data(x=torch.ones(4, 1), edge_index=edges)
+    packed = pack_graph(graph, tmp_path / "graph")
+    assert unpack_graph(packed).edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    assert packed.y.tolist() == [-1] * 4
+    assert packed.class_names == ()
+
+
+def test_weights_are_packed(tmp_path):
+    edges = torch.tensor([[0, 1, 1], [1, 0, 2]])
+    weight = torch.tensor([0.5, 2.0, 3.0])
+    graph = Data(x=torch.ones(3, 1), edge_index=edges, edge_weight=weight)
+    read = unpack_graph(pack_graph(graph, tmp_path / "graph"))
+    assert read.edge_weight.tolist() == [2.0, 2.0, 3.0, 3.0]
+
+
+@pytest.mark.parametrize("ids", [["a", "ü", "10"], [5, 3, 2**40]])
+def test_ids_are_numbers_or_text(ids, tmp_path):
+    graph = Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0], [1]]))
+    pack_graph(graph, tmp_path / "graph", ids=np.array(ids, dtype=object if "a" in ids else None))
+    assert PackedGraph.open(tmp_path / "graph").ids[:].tolist() == ids
+
+
+def test_half_precision_halves_the_features(tmp_path):
+    graph = toy(20, 40, 8, 2)
+    packed = pack_graph(graph, tmp_path / "graph", dtype=np.float16)
+    assert packed.x.dtype == np.float16
+    assert torch.equal(unpack_graph(packed).x, graph.x)
+
+
+def write_all(writer):
+    writer.write("indptr", np.array([0, 1, 2]))
+    writer.write("indices", np.array([1, 0], dtype=np.int32))
+    writer.write("x", np.ones((2, 3), dtype=np.float32))
+    writer.write("y", np.array([0, -1], dtype=np.int32))
+    writer.write("ids", np.arange(2))
+
+
+def test_the_folder_appears_only_when_it_is_complete(tmp_path):
+    with PackWriter(tmp_path / "graph", {}) as writer:
+        write_all(writer)
+        assert not (tmp_path / "graph").exists()
+        packed = writer.publish(class_names=["a"])
+    assert [path.name for path in tmp_path.iterdir()] == ["graph"]
+    names = {path.name for path in packed.path.iterdir()}
+    assert names == {f"{name}.npy" for name in packed.header["arrays"]} | {"graph.json"}
+    assert packed.header["arrays"]["x"]["shape"] == [2, 3]
+
+
+def begin(path, error):
+    """Write one stage and end with an error."""
+    with PackWriter(path, {"a": 1}) as writer:
+        array = writer.create("x", np.float32, (2, 3))
+        array[:] = 7
+        array.flush()
+        writer.finish("features", scale=0.1 + 0.2)
+        raise error
+
+
+def test_finished_stages_survive_a_kill(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        begin(tmp_path / "graph", KeyboardInterrupt())
+    assert not is_packed(tmp_path / "graph")
+    with PackWriter(tmp_path / "graph", {"a": 1}) as writer:
+        assert writer.resumed
+        assert writer.is_done("features")
+        assert not writer.is_done("edges")
+        assert writer.facts["features"]["scale"] == 0.1 + 0.2
+        assert (writer.read("x") == 7).all()
+
+
+def test_other_inputs_start_afresh(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        begin(tmp_path / "graph", KeyboardInterrupt())
+    with PackWriter(tmp_path / "graph", {"a": 2}) as writer:
+        assert not writer.resumed
+        assert not list(writer.folder.glob("*.npy"))
+
+
+def test_a_damaged_journal_starts_afresh(tmp_path):
+    folder = tmp_path / ".graph.partial"
+    folder.mkdir()
+    (folder / "journal.json").write_text("{")
+    with PackWriter(tmp_path / "graph", {}) as writer:
+        assert not writer.resumed
+
+
+def test_bad_input_leaves_nothing_behind(tmp_path):
+    with pytest.raises(ValueError, match="bad cell"):
+        begin(tmp_path / "graph", ValueError("bad cell"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_writers_of_one_folder_exclude_each_other(tmp_path):
+    with PackWriter(tmp_path / "graph", {}) as first:
+        write_all(first)
+        with pytest.raises(PackError, match="another process"), PackWriter(tmp_path / "graph", {}):
+            pass
+        first.publish(class_names=[])
+    with pytest.raises(FileExistsError, match="exists; remove it"):
+        PackWriter(tmp_path / "graph", {})
+
+
+def test_empty_arrays_are_written(tmp_path):
+    with PackWriter(tmp_path / "graph", {}) as writer:
+        write_all(writer)
+        writer.create("indices", np.int32, (0,))
+        packed = writer.publish(class_names=[])
+    assert packed.num_edges == 0
+    assert json.loads((packed.path / "graph.json").read_text())["num_edges"] == 0
+
+
+@pytest.fixture
+def folder_of_packed(tmp_path):
+    nodes = pd.DataFrame({"id": list("abcd"), "size": [1.0, 2, 4, 8], "label": list("xyxy")})
+    nodes.to_csv(tmp_path / "nodes.csv", index=False)
+    edges = pd.DataFrame({"source": list("abc"), "target": list("bcd")})
+    edges.to_csv(tmp_path / "edges.csv", index=False)
+    pack(tmp_path, tmp_path / "graph")
+    return tmp_path
+
+
+def test_a_packed_graph_is_opened_like_its_tables(folder_of_packed):
+    packed, tables = eg.open_graph(folder_of_packed / "graph"), eg.open_graph(folder_of_packed)
+    for name in ("x", "edge_index", "y"):
+        assert torch.equal(packed.graph[name], tables.graph[name]), name
+    assert list(packed.ids) == list(tables.ids) == list("abcd")
+    assert packed.class_names == tables.class_names
+    assert replace(packed.encoder, notes=()) == replace(tables.encoder, notes=())
+    assert packed.columns == tables.columns
+
+
+def test_columns_were_named_when_it_was_packed(folder_of_packed):
+    with pytest.raises(ValueError, match="graph does not take label: it is packed"):
+        eg.open_graph(folder_of_packed / "graph", label="size")
+
+
+def test_it_counts_as_a_file_of_a_whole_graph(folder_of_packed):
+    assert is_graph_file(folder_of_packed / "graph")
+    assert not is_graph_file(folder_of_packed)
+    assert read_nodes_table(folder_of_packed / "graph") is None
+    assert read_nodes_table(folder_of_packed) is not None
+
+
+def test_a_model_takes_the_features_that_it_was_trained_on(folder_of_packed):
+    encoder = eg.open_graph(folder_of_packed).encoder
+    columns = eg.open_graph(folder_of_packed).columns
+    opened = open_graph_file(folder_of_packed / "graph", columns, encoder)
+    assert opened.graph.num_nodes == 4
+    other = FeatureEncoder.passthrough(["a"], np.ones((4, 1)))
+    with pytest.raises(ValueError, match="must hold the features that the model was trained on"):
+        open_graph_file(folder_of_packed / "graph", columns, other)
+
+
+def test_a_graph_that_does_not_fit_is_an_error_that_says_what_it_needs(
+    folder_of_packed, monkeypatch
+):
+    monkeypatch.setattr("evengraph.disk.graphs.available_memory", lambda: 100)
+    with pytest.raises(ValueError, match=r"needs about .* and 100 B are free"):
+        eg.open_graph(folder_of_packed / "graph")
+
+
+def test_features_of_a_data_set_are_used_as_they_are(tmp_path):
+    graph = eg.toy(20, 40, 3, 2)
+    pack_graph(graph, tmp_path / "graph")
+    opened = eg.open_graph(str(tmp_path / "graph"))
+    assert torch.equal(opened.graph.x, graph.x)
+    assert opened.encoder.names == ("x0", "x1", "x2")
+    assert opened.ids.tolist() == list(range(20))

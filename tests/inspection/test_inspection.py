@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given
-from labelled_graphs import labelled_graphs
+from test_measures import labelled_graphs
 from torch_geometric.data import Data
 
 import evengraph as eg

@@ -7,7 +7,7 @@ from evengraph.datasets import DATASETS
 from evengraph.lab.spec import read_spec
 from evengraph.methods import METHODS
 from evengraph.metrics.registry import HEADLINE
-from evengraph.pipeline.published import _presets, _rows, paper_cell, preset_for
+from evengraph.pipeline.parameters import _presets, _rows, paper_cell, preset_for
 from evengraph.splits import SPLITS
 
 CLASSES = {"cora": 7, "citeseer": 6, "pubmed": 3}

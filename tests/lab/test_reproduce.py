@@ -1,19 +1,388 @@
+"""Experiments: what is planned, chosen on validation, run and stored."""
+
+from dataclasses import replace
 from functools import partial
 
 import pytest
 
+from evengraph.core.records import Record
 from evengraph.lab import reproduce as module
-from evengraph.lab.reproduce import Plan, check, experiment_content, missing, reproduce, run_stored
-from evengraph.lab.store import Store
-from evengraph.pipeline.executor import Executor
+from evengraph.lab.reproduce import (
+    SEARCH_BATCH,
+    Plan,
+    StoreJournal,
+    check,
+    experiment_content,
+    job_spec,
+    missing,
+    reproduce,
+    resolve,
+    run_stored,
+)
+from evengraph.lab.store import Row, Store
+from evengraph.methods import METHODS
+from evengraph.pipeline.executor import Executor, Failure, NamedGraph
+from evengraph.pipeline.parameters import preset_for
 from tiny_experiments import ended, entry, failed, figures, spec_of, toy_job, toy_setup
 
 GRID = {"max_epochs": [1, 2, 3]}
 
+SETUP = toy_setup()
+
+
+def rows_of(table, test=None, method="gcn", **settings):
+    """Rows of settings {max_epochs: validation scores of the seeds 5, 6, ...}."""
+    return [
+        ended(
+            toy_job(method, seed, max_epochs=epochs, **settings),
+            validation=score,
+            test=(test or {}).get(epochs, 50.0),
+        )
+        for epochs, scores in table.items()
+        for seed, score in enumerate(scores, 5)
+    ]
+
+
+def settings_of(jobs):
+    return [(one.method_fields["max_epochs"], one.seed) for one in jobs]
+
+
+def test_every_run_of_a_grid_is_asked_for():
+    spec = spec_of(entry(grid=GRID | {"hidden": [8, 16]}, fields={"patience": 4}))
+    asked = Plan(spec, []).missing()
+    found = [(o.method_fields["max_epochs"], o.method_fields["hidden"], o.seed) for o in asked]
+    assert found == [(m, h, s) for m in (1, 2, 3) for h in (8, 16) for s in (5, 6)]
+    assert {one.method_fields["patience"] for one in asked} == {4}
+    assert "learning_rate" in asked[0].method_fields  # defaults are spelt out
+    assert asked[0].imbalance_fields == SETUP.fields
+
+
+def test_the_best_mean_validation_is_chosen_never_the_best_test():
+    spec = spec_of(one := entry(grid=GRID))
+    scores = {1: (50, 50), 2: (90, 20), 3: (60, 54)}
+    plan = Plan(spec, rows_of(scores, test={1: 99.0, 2: 70.0, 3: 10.0}))
+    assert plan.choice(SETUP, one) == {"max_epochs": 3}
+    assert plan.missing() == []
+
+
+def test_of_equal_means_the_first_is_chosen():
+    spec = spec_of(one := entry(grid=GRID))
+    scores = {1: (10, 20), 2: (40, 60), 3: (50, 50)}
+    assert Plan(spec, rows_of(scores)).choice(SETUP, one) == {"max_epochs": 2}
+    back = list(reversed(rows_of(scores)))  # not the first that has ended
+    assert Plan(spec, back).choice(SETUP, one) == {"max_epochs": 2}
+
+
+def test_nothing_is_chosen_while_a_run_is_missing():
+    spec = spec_of(one := entry(grid=GRID, more_seeds=[8]))
+    rows = rows_of({1: (10, 10), 2: (90, 90), 3: (5, 5)})
+    for out in range(len(rows)):
+        plan = Plan(spec, rows[:out] + rows[out + 1 :])
+        assert plan.choice(SETUP, one) is None
+        assert plan.missing() == [rows[out].job]
+        assert plan.cells() == []
+
+
+@pytest.mark.parametrize("seed", [5, 6])
+def test_settings_with_a_failed_run_lose(seed):
+    spec = spec_of(one := entry(grid=GRID))
+    rows = rows_of({1: (10, 10), 2: (90, 90), 3: (5, 5)})
+    bad = toy_job(max_epochs=2, seed=seed)
+    rows = [failed(row.job) if row.job == bad else row for row in rows]
+    plan = Plan(spec, rows)
+    assert plan.choice(SETUP, one) == {"max_epochs": 1}
+    assert plan.missing() == []
+
+
+def test_a_score_of_zero_is_better_than_a_failure():
+    spec = spec_of(one := entry(grid=GRID))
+    rows = [failed(row.job) for row in rows_of({1: (1, 1), 3: (1, 1)})] + rows_of({2: (0, 0)})
+    assert Plan(spec, rows).choice(SETUP, one) == {"max_epochs": 2}
+
+
+def test_if_all_failed_nothing_is_built_on_it():
+    spec = spec_of(
+        one := entry(grid=GRID, more_seeds=[8]),
+        entry("like", like="GCN"),
+        entry("vary", like="GCN", vary={"hidden": [8, 16]}),
+        entry("alone", "reweight"),
+    )
+    rows = [failed(row.job) for row in rows_of({1: (1, 1), 2: (1, 1), 3: (1, 1)})]
+    plan = Plan(spec, rows)
+    assert plan.choice(SETUP, one) is None
+    assert {one.method for one in plan.missing()} == {"reweight"}
+    assert plan.cells() == []
+
+
+def test_what_is_built_on_a_choice_follows_it():
+    spec = spec_of(
+        entry(grid=GRID, more_seeds=[8, 9]),
+        entry("like", "reweight", like="GCN", fields={"hidden": 8}, more_seeds=[8]),
+        entry("vary", like="GCN", vary={"hidden": [16, 64]}, more_seeds=[9]),
+        entry("change", like="GCN", fields={"max_epochs": 1}),
+        entry("after", like="like"),
+    )
+    first = Plan(spec, [])
+    assert settings_of(first.missing()) == [(e, s) for e in (1, 2, 3) for s in (5, 6)]
+    rows = rows_of({1: (1, 1), 2: (3, 3), 3: (2, 2)})
+    asked = Plan(spec, rows).missing()
+    default = toy_job().method_fields["hidden"]
+    assert default == 64
+    found = {
+        (o.method, o.method_fields["max_epochs"], o.method_fields["hidden"], o.seed) for o in asked
+    }
+    assert len(found) == len(asked)
+    expected = {("gcn", 2, 64, seed) for seed in (8, 9)}
+    expected |= {("reweight", 2, 8, seed) for seed in (5, 6, 8)}
+    expected |= {("gcn", 2, 16, seed) for seed in (5, 6, 9)}
+    expected |= {("gcn", 2, 8, seed) for seed in (5, 6)}  # like that which is like the chosen
+    assert found == expected  # hidden = 64 and max_epochs = 1 have been run for the choice
+
+
+def test_each_setup_has_a_choice_of_its_own():
+    other = toy_setup(ratio=0.2)
+    spec = spec_of(one := entry(grid=GRID, more_seeds=[8]), setups=[SETUP, other])
+    rows = rows_of({1: (1, 1), 2: (3, 3), 3: (2, 2)})
+    rows += [
+        replace(r, job=replace(r.job, imbalance_fields=other.fields))
+        for r in rows_of({1: (1, 1), 2: (3, 3), 3: (9, 9)})
+    ]
+    plan = Plan(spec, rows)
+    assert plan.choice(SETUP, one) == {"max_epochs": 2}
+    assert plan.choice(other, one) == {"max_epochs": 3}
+    assert settings_of(plan.missing()) == [(2, 8), (3, 8)]
+
+
+def test_an_entry_without_a_choice_is_asked_for_at_once():
+    spec = spec_of(entry(fields={"max_epochs": 2}, more_seeds=[8]), entry("lte4g", "lte4g"))
+    asked = Plan(spec, []).missing()
+    assert [(o.method, o.seed) for o in asked] == [
+        ("gcn", 5),
+        ("gcn", 6),
+        ("gcn", 8),
+        ("lte4g", 5),
+        ("lte4g", 6),
+    ]
+
+
+def test_presets_are_started_from():
+    setup = toy_setup(dataset="cora")
+    kept = preset_for("cora", "step", setup.fields, "unignn")
+    spec = spec_of(
+        entry("kept", "unignn", presets=True),
+        entry("changed", "unignn", presets=True, fields={"alpha": 5}),
+        entry("plain", "unignn"),
+        setups=[setup, SETUP],
+    )
+    plan = Plan(spec, [])
+    own = [plan.choice(setup, one) for one in spec.entries]
+    assert own == [kept, kept | {"alpha": 5}, {}]
+    assert plan.choice(SETUP, spec.entries[0]) == {}  # none is kept for this graph
+
+
+def test_runs_that_are_shared_are_asked_for_once(tmp_path):
+    one = spec_of(entry(grid=GRID))
+    two = spec_of(
+        entry(fields={"max_epochs": 2}),
+        entry("again", fields={"max_epochs": 2}),
+        entry("new", fields={"max_epochs": 9}),
+        name="other",
+    )
+    assert settings_of(Plan(two, []).missing()) == [(2, 5), (2, 6), (9, 5), (9, 6)]
+    store = Store(tmp_path / "store.sqlite")
+    asked = missing([one, two], store)
+    assert settings_of(asked) == [(e, s) for e in (1, 2, 3, 9) for s in (5, 6)]
+    store.add(ended(toy_job(max_epochs=2, seed=5)))
+    store.add(failed(toy_job(max_epochs=9, seed=6)))
+    gone = {(2, 5), (9, 6)}
+    assert settings_of(missing([one, two], store)) == [
+        one for one in settings_of(asked) if one not in gone
+    ]
+
+
+def test_cells_hold_the_chosen_runs_and_no_other():
+    spec = spec_of(one := entry(grid=GRID, more_seeds=[8, 9]))
+    rows = rows_of({1: (1, 1), 2: (3, 3), 3: (2, 2)})
+    more = [ended(toy_job(max_epochs=2, seed=8)), failed(toy_job(max_epochs=2, seed=9))]
+    strange = [
+        ended(toy_job(max_epochs=2, seed=7)),  # of a seed that is not asked for
+        ended(toy_job("reweight", max_epochs=2)),
+        ended(toy_job(max_epochs=2, setup=toy_setup(ratio=0.2))),
+    ]
+    (cell,) = Plan(spec, strange + rows + more).cells()
+    assert (cell.setup, cell.entry, cell.settings, cell.value) == (
+        SETUP,
+        one,
+        {"max_epochs": 2},
+        None,
+    )
+    assert settings_of(row.job for row in cell.rows) == [(2, 5), (2, 6), (2, 8)]
+
+
+def test_what_varies_has_a_cell_for_each_value():
+    spec = spec_of(entry(vary={"hidden": [8, 16, 32]}, fields={"max_epochs": 2}, more_seeds=[8]))
+    rows = [ended(toy_job(max_epochs=2, hidden=h, seed=s)) for h in (8, 16) for s in (5, 6, 8)]
+    cells = Plan(spec, rows[:-1]).cells()
+    assert [(cell.value, len(cell.rows)) for cell in cells] == [(8, 3), (16, 2)]
+    assert [cell.settings for cell in cells] == [{"max_epochs": 2, "hidden": h} for h in (8, 16)]
+
+
+def test_a_job_with_a_default_spelt_out_is_the_same_job():
+    assert toy_job(hidden=64).key == toy_job().key
+    assert job_spec(SETUP, "gcn", {"hidden": 8}, 5).key != toy_job().key
+
+
+RANGES = {"learning_rate": [0.001, 0.1, "log"], "hidden": [4, 64], "trials": SEARCH_BATCH + 3}
+
 
 @pytest.fixture
-def store(tmp_path):
-    return Store(tmp_path / "store.sqlite")
+def optuna():
+    return pytest.importorskip("optuna")
+
+
+def best_near(one):
+    """A score that some settings have more of, and a test figure that others have."""
+    return ended(
+        one,
+        validation=one.method_fields["hidden"] / 1.0 + one.seed / 100,
+        test=100.0 - one.method_fields["hidden"],
+    )
+
+
+def carried_out(spec, rows=()):
+    """Rows when nothing is missing any more, and how many were asked for in each round."""
+    rows, rounds = list(rows), []
+    while asked := Plan(spec, rows).missing():
+        rounds.append(len(asked))
+        assert len(rounds) < 9, "it asks for other runs each time"
+        rows += [best_near(one) for one in asked]
+    return rows, rounds
+
+
+def test_a_search_asks_for_its_trials_and_chooses_on_validation(optuna):
+    spec = spec_of(
+        one := entry(search=RANGES, fields={"max_epochs": 3}, more_seeds=[8]),
+        entry("like", like="GCN", fields={"patience": 2}),
+    )
+    rows, rounds = carried_out(spec)
+    assert rounds == [2 * SEARCH_BATCH, 2 * 3, 1 + 2]
+    tried = {row.job.method_fields["learning_rate"] for row in rows}
+    assert len(tried) == SEARCH_BATCH + 3
+    assert all(0.001 <= rate <= 0.1 for rate in tried)
+    assert min(tried) < 0.02  # a logarithmic scale: half of them are below 0.01
+    sizes = [row.job.method_fields["hidden"] for row in rows]
+    assert all(type(size) is int and 4 <= size <= 64 for size in sizes)
+    assert {row.job.method_fields["max_epochs"] for row in rows} == {3}
+    chosen = Plan(spec, rows).choice(SETUP, one)
+    assert chosen["hidden"] == max(sizes)
+    cells = Plan(spec, rows).cells()
+    assert [(cell.entry.label, len(cell.rows)) for cell in cells] == [("GCN", 3), ("like", 2)]
+    assert cells[0].settings == chosen
+    assert cells[1].settings == chosen | {"patience": 2}
+
+
+def test_a_search_goes_on_where_it_was(optuna):
+    spec = spec_of(entry(search=RANGES))
+    whole, _ = carried_out(spec)
+    for many in (1, 5, 2 * SEARCH_BATCH - 1, 2 * SEARCH_BATCH, 2 * SEARCH_BATCH + 1):
+        asked = Plan(spec, whole[:many]).missing()
+        later = [row.job for row in whole[many : 2 * SEARCH_BATCH] or whole[many:]]
+        assert asked == later
+        again, _ = carried_out(spec, whole[:many])
+        assert [row.job.key for row in again] == [row.job.key for row in whole]
+
+
+def test_later_trials_depend_on_what_earlier_ones_gave(optuna):
+    # The sampler learns from ten trials on.
+    spec = spec_of(entry(search=RANGES | {"trials": 3 * SEARCH_BATCH}))
+    up, down = [], []
+    for rows, sign in ((up, 1), (down, -1)):
+        while asked := Plan(spec, rows).missing():
+            rows += [ended(o, validation=50 + sign * o.method_fields["hidden"] / 2) for o in asked]
+    early = 2 * 2 * SEARCH_BATCH
+    assert [row.job for row in up[:early]] == [row.job for row in down[:early]]
+
+    def late(rows):
+        return sum(row.job.method_fields["hidden"] for row in rows[early:])
+
+    assert late(up) > late(down)
+
+
+def test_searches_of_other_names_try_other_settings(optuna):
+    def first(spec):
+        return [one.method_fields["learning_rate"] for one in Plan(spec, []).missing()]
+
+    spec = spec_of(entry(search=RANGES))
+    assert first(spec) == first(spec)
+    assert first(spec) != first(replace(spec, name="other"))
+    assert first(spec) != first(spec_of(entry("label", search=RANGES)))
+    assert first(spec) != first(spec_of(entry(search=RANGES), setups=[toy_setup(ratio=0.2)]))
+
+
+def test_a_trial_that_fails_does_not_stop_the_search_and_is_not_chosen(optuna):
+    spec = spec_of(one := entry(search=RANGES))
+    rows, count = [], 0
+    while asked := Plan(spec, rows).missing():
+        count += len(asked)
+        best = max(one.method_fields["hidden"] for one in asked)
+        rows += [failed(o) if o.method_fields["hidden"] == best else best_near(o) for o in asked]
+    assert count == 2 * (SEARCH_BATCH + 3)
+    assert Plan(spec, rows).choice(SETUP, one)["hidden"] == max(
+        row.job.method_fields["hidden"] for row in rows if row.done
+    )
+    lost = [failed(row.job) for row in carried_out(spec)[0][: 2 * SEARCH_BATCH]]
+    while asked := Plan(spec, lost).missing():
+        lost += [failed(one) for one in asked]
+    assert Plan(spec, lost).choice(SETUP, one) is None
+
+
+def test_a_search_takes_words_truths_and_lists(optuna):
+    allowed = {
+        "encoders": ["structural", "semantic"],
+        "class_weights": [True, False],
+        "clusters_per_class": [3, 7, 20],
+        "dropout": [0.1, 0.6],
+    }
+    spec = spec_of(entry("U", "unignn", search=allowed | {"trials": SEARCH_BATCH}), seeds=[5])
+    asked = [one.method_fields for one in Plan(spec, []).missing()]
+    assert len(asked) == SEARCH_BATCH
+    for name in ("encoders", "class_weights", "clusters_per_class"):
+        assert {fields[name] for fields in asked} <= set(allowed[name])
+        assert len({fields[name] for fields in asked}) > 1
+    assert len({fields["dropout"] for fields in asked}) == SEARCH_BATCH
+    assert all(0.1 <= fields["dropout"] <= 0.6 for fields in asked)
+
+
+def test_runs_of_former_versions_count():
+    spec = spec_of(entry("trees", "boosting", fields={"max_epochs": 3}))
+    jobs = Plan(spec, []).missing()
+    old = []
+    for job in jobs:
+        params = dict(job.method_fields)
+        del params["hops"], params["columns"]
+        old.append(Row(job=replace(job, method_fields={**params, "neighbours": True})))
+    assert len(jobs) == len(old) > 0
+    assert Plan(spec, old).missing() == []
+    other = [replace(row, job=replace(row.job, method="elsewhere")) for row in old]
+    assert Plan(spec, other).missing() == jobs
+
+
+def test_a_row_without_a_later_parameter_is_found(monkeypatch):
+    """Its default changes nothing, so the run need not be repeated."""
+    spec = spec_of(entry(fields={"max_epochs": 2}))
+    rows = [ended(job) for job in Plan(spec, []).missing()]
+    older = []
+    for row in rows:
+        fields = row.job.method_fields.items()
+        params = {name: v for name, v in fields if name not in ("network", "backbone")}
+        older.append(replace(row, job=replace(row.job, method_fields=params)))
+    assert Plan(spec, older).missing() == []
+    other = spec_of(entry(fields={"max_epochs": 2, "network": "plain"}))
+    assert len(Plan(other, older).missing()) == 2
+    former = classmethod(lambda cls, params: {"network": "plain", **params})
+    monkeypatch.setattr(METHODS["gcn"], "current_params", former)  # it did something else then
+    assert Plan(other, older).missing() == []
+    assert len(Plan(spec, older).missing()) == 2
 
 
 class Engine:
@@ -162,9 +531,6 @@ def test_a_stored_experiment_holds_the_role_of_each_method_but_of_no_variant(sto
     ]
 
 
-# Checks before anything is trained.
-
-
 def test_what_can_be_set_up_passes():
     check([spec_of(entry()), spec_of(entry(), setups=[toy_setup("natural")])])
 
@@ -180,3 +546,67 @@ def test_setups_of_one_name_are_all_looked_at():
     assert setups[0].name == setups[1].name
     with pytest.raises(ValueError, match="cannot be set up"):
         check([spec_of(entry(), setups=setups)])
+
+
+OUTCOME = {
+    "metrics",
+    "per_class",
+    "confusion_matrix",
+    "validation",
+    "best_epoch",
+    "epochs",
+    "seconds",
+    "stages",
+    "class_counts",
+    "memory",
+    "together",
+    "criterion",
+}
+
+
+@pytest.fixture
+def journal(tmp_path):
+    return StoreJournal(tmp_path / "store.sqlite", "cpu")
+
+
+def test_a_resolved_job_holds_its_objects():
+    first, second = (resolve(toy_job(max_epochs=2, seed=s)) for s in (5, 6))
+    assert first.protocol is second.protocol
+    assert first.method.max_epochs == 2
+    assert first.graph == second.graph == NamedGraph("toy")
+    assert (first.seed, second.seed) == (5, 6)
+
+
+def test_a_row_holds_no_more_than_it_did(tmp_path):
+    rows = []
+    path = tmp_path / "store.sqlite"
+    run_stored([toy_job(max_epochs=2)], rows.append, store=path, executor=Executor())
+    (row,) = Store(path).rows()
+    assert set(row.outcome) == OUTCOME
+    assert rows[0].outcome == row.outcome
+    assert row.outcome["memory"] is None or row.outcome["memory"] >= 0
+
+
+def test_a_saved_result_can_be_recovered(journal):
+    done, failed, open_ = (resolve(toy_job(max_epochs=1, seed=seed)) for seed in (5, 6, 7))
+    assert journal.claim([done, failed, open_]) == [done, failed, open_]
+    record = Record(
+        seed=5,
+        metrics={"macro_f1": 50.0},
+        per_class={"f1": [50.0]},
+        confusion_matrix=[[1]],
+        history={"loss": [1.0]},
+        validation=40.0,
+        best_epoch=1,
+        epochs=1,
+        seconds=0.5,
+        class_counts=[3],
+        memory=0.25,
+    )
+    journal.save(done, record)
+    journal.save(failed, Failure(reason="no", kind="ValueError"))
+    again = journal.recover(done)
+    assert again.as_dict() == {**record.as_dict(), "history": {}}
+    assert journal.recover(failed) == Failure(reason="ValueError: no")
+    assert journal.recover(open_) is None
+    assert journal.claim([done, failed, open_]) == [open_]

@@ -1,15 +1,29 @@
+"""Experiment files: what they ask for, mistakes with their line, limits, what is finished."""
+
+import os
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
+from evengraph.lab import sources as finished
+from evengraph.lab import spec as spec_limits
 from evengraph.lab.reproduce import Plan
-from evengraph.lab.sources import EXPERIMENTS
-from evengraph.lab.spec import read_spec
+from evengraph.lab.sources import (
+    BEYOND,
+    EXPERIMENTS,
+    expand,
+    finished_mark,
+    inputs_of,
+    is_finished,
+    source,
+)
+from evengraph.lab.spec import check_keys, read_spec
+from evengraph.lab.store import Row
 from evengraph.methods import METHODS
-from evengraph.pipeline.published import PAPER, preset_for
+from evengraph.pipeline.parameters import PAPER, preset_for
 from evengraph.splits import Step
-from tiny_experiments import entry, spec_of, toy_setup
+from tiny_experiments import entry, make_job, spec_of, toy_setup
 
 SETUPS = {"table1": 12, "table2": 2, "table3": 4, "figure2": 1}
 
@@ -94,8 +108,6 @@ def test_fields_of_all_methods(tmp_path):
         read_spec(str(path))
 
 
-# Mistakes. A line that is wrong ends in "# here"; BASE is a file without one.
-
 BASE = """
 # An experiment.
 title = "Own"
@@ -133,10 +145,12 @@ seeds = [5]
 """
 
 SECOND_SETUP = 'imbalance = "longtail"\nratio = 0.1'
-GRID = "grid.threshold = [0.5, 0.7]"
-CLUSTERS = "grid.clusters_per_class = [3, 4]"
-VARY = "vary = { alpha = [1, 2, 3] }"
 
+GRID = "grid.threshold = [0.5, 0.7]"
+
+CLUSTERS = "grid.clusters_per_class = [3, 4]"
+
+VARY = "vary = { alpha = [1, 2, 3] }"
 
 MISTAKES = {
     "top key": ('seeds = "5-7"', 'seed = "5-7"  # here', ["'seed'", "Did you mean seeds", "title"]),
@@ -396,14 +410,6 @@ def test_odd_values_get_one_line(text, words, tmp_path):
     assert len(str(caught.value)) < 500
 
 
-def test_a_label_of_nothing_does_not_make_a_circle(tmp_path):
-    path = tmp_path / "odd.toml"
-    methods = '[[method]]\nname = "gcn"\nlabel = ""\n[[method]]\nname = "mlp"\n'
-    path.write_text('[[setup]]\ndataset = "toy"\n' + methods)
-    with pytest.raises(ValueError, match="label must not be empty"):
-        read_spec(str(path))
-
-
 def test_files_in_other_encodings(tmp_path):
     path = tmp_path / "odd.toml"
     text = 'title = "é"\n[[setup]]\ndataset = "toy"\n[[method]]\nname = "mlp"\n'
@@ -415,14 +421,6 @@ def test_files_in_other_encodings(tmp_path):
     assert read_spec(str(path)).title == "é"
     path.write_text(text + "#" * 2**20)
     with pytest.raises(ValueError, match=r"odd\.toml is larger than 1\.0 MiB"):
-        read_spec(str(path))
-
-
-def test_broken_toml_is_told_with_its_file_and_line(tmp_path):
-    path = tmp_path / "own.toml"
-    path.write_text(BASE.replace('label = "part"', 'label = "part'))
-    number = path.read_text().splitlines().index('label = "part') + 1
-    with pytest.raises(ValueError, match=rf"own\.toml.* line {number}\b"):
         read_spec(str(path))
 
 
@@ -442,9 +440,6 @@ def test_a_missing_file_and_an_unknown_name_are_one_line(tmp_path):
     with pytest.raises(ValueError, match=r"^Unknown .*'tabel1'. Did you mean table1\?") as error:
         read_spec("tabel1")
     assert all(name in str(error.value) for name in (*EXPERIMENTS, "all", "FILE.toml"))
-
-
-# Quick.
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -497,9 +492,6 @@ def test_mistakes_in_quick_are_told_with_their_line(new, words, tmp_path):
         assert word in message
 
 
-# A part of an experiment.
-
-
 def test_narrowed_by_seeds_methods_and_setups():
     spec = read_spec("table1")
     assert spec.narrowed() == spec
@@ -535,3 +527,116 @@ def test_what_others_start_from_stays():
     narrowed = spec.narrowed(methods=["reweight"])
     assert "other" in [e.label for e in narrowed.entries]
     assert len(Plan(narrowed, []).missing()) == 4  # what the choice is made from
+
+
+PLAIN = 'seeds = [1]\n[[setup]]\ndataset = "toy"\n[[method]]\nname = "gcn"\n'
+
+
+def read(tmp_path, text):
+    path = tmp_path / "odd.toml"
+    path.write_text(text)
+    return read_spec(str(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (".".join("a" * 5000) + " = 1\n" + PLAIN, "line 1: a key may have at most 100 parts"),
+        (PLAIN + "fields = {" + "a . " * 200 + "b = 1}", "line 6: a key may have at most 100"),
+        ('"%".' * 2000 + "a = 1\n" + PLAIN, "line 1: a key may have at most 10 parts in quotes"),
+        ('"a".' * 12 + "a = 1\n" + PLAIN, "line 1: a key may have at most 10 parts in quotes"),
+        ("'\u2028'.b." * 2000 + "a = 1\n" + PLAIN, "line 1: a key may have at most 100 parts"),
+        (PLAIN + f"grid.hidden = [{'1,' * 10_001}]", "hidden must be at most 10000 values"),
+        (PLAIN + "search = {hidden = [1, 2], trials = 10001}", "trials must be at most 10000"),
+        (f"seeds = [{'1,' * 10_001}]\n" + PLAIN[11:], "seeds must be at most 10000 values"),
+    ],
+)
+def test_a_few_lines_that_ask_for_too_much(text, words, tmp_path):
+    with pytest.raises(ValueError, match=words) as caught:
+        read(tmp_path, text)
+    assert "odd.toml" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_number_of_runs_is_limited(tmp_path, monkeypatch):
+    grid = "grid = {hidden = [1, 2, 3], dropout = [0.1, 0.2]}\nmore_seeds = [2]\n"
+    monkeypatch.setattr(spec_limits, "MOST_RUNS", 12)
+    read(tmp_path, PLAIN + grid)
+    monkeypatch.setattr(spec_limits, "MOST_RUNS", 11)
+    with pytest.raises(ValueError, match="at most 11 runs, this has 12"):
+        read(tmp_path, PLAIN + grid)
+
+
+def test_numbers_and_sentences_are_no_keys():
+    check_keys("grid.dropout = [" + "0.5, " * 500 + "]\ntitle = 'A. B. C.'")
+    check_keys("  # " + "." * 500)
+
+
+def test_all_is_every_experiment_of_the_paper_once():
+    assert expand(["table2", "all", "mine.toml", "table2"]) == [
+        "table2",
+        "table1",
+        "table3",
+        "figure2",
+        "mine.toml",
+    ]
+
+
+def test_every_name_has_a_file_and_other_names_are_refused(tmp_path):
+    assert all(source(name).is_file() for name in (*EXPERIMENTS, *BEYOND))
+    with pytest.raises(ValueError, match="There is no file"):
+        source(str(tmp_path / "none.toml"))
+    with pytest.raises(ValueError, match="table9"):
+        source("table9")
+
+
+PART = {"quick": False, "seeds": None}
+
+
+@pytest.fixture
+def rows():
+    done = [Row(job=make_job(seed=seed)) for seed in (1, 2, 3)]
+    return [*done[:2], replace(done[2], status="failed")]
+
+
+@pytest.fixture
+def content(rows):
+    cells = [{"keys": [rows[0].job.key]}]
+    return {"cells": cells, "finished": finished_mark("these", rows, cells)}
+
+
+def stored(rows):
+    return {row.job.key: (row.status, 1.0) for row in rows}
+
+
+def test_an_experiment_is_finished_while_its_rows_are_as_they_were(rows, content):
+    assert is_finished(content, "these", stored(rows))
+    assert not is_finished(content, "others", stored(rows))
+    assert not is_finished({"cells": []}, "these", stored(rows))
+
+
+@pytest.mark.parametrize("index", [0, 1, 2])
+def test_a_row_that_is_gone_or_ended_otherwise_is_seen(rows, content, index):
+    other = {"done": "failed", "failed": "done"}[rows[index].status]
+    changed = [replace(r, status=other) if r is rows[index] else r for r in rows]
+    assert not is_finished(content, "these", stored(changed))
+    assert not is_finished(content, "these", stored(rows[:index] + rows[index + 1 :]))
+
+
+def test_inputs_are_the_text_the_options_and_the_library(tmp_path, monkeypatch):
+    path = tmp_path / "mine.toml"
+    path.write_text("seeds = [1]")
+    before = inputs_of(str(path), PART)
+    assert inputs_of(str(path), dict(reversed(PART.items()))) == before
+    assert inputs_of(str(path), PART | {"quick": True}) != before
+    path.write_text("seeds = [2]")
+    assert inputs_of(str(path), PART) != before
+    path.write_text("seeds = [1]")
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    monkeypatch.setattr(finished.evengraph, "__file__", str(package / "__init__.py"))
+    elsewhere = inputs_of(str(path), PART)
+    assert elsewhere != before
+    os.utime(package / "__init__.py", (1, 1))
+    assert inputs_of(str(path), PART) != elsewhere

@@ -1,20 +1,353 @@
-"""Files that become a store, can be read as one, or are refused and left alone."""
+"""A store: its rows and keys, SQL, claims of processes, and files that are damaged or of others."""
 
+import json
 import os
+import signal
+import socket
 import sqlite3
+import subprocess
+import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from dataclasses import asdict, replace
+from datetime import datetime
+from functools import partial
 from pathlib import Path
+from threading import Barrier
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from evengraph.lab.store import SCHEMA, RunGroup, Store
-from tiny_experiments import ended, failed, make_job
+from evengraph.core import files as sqlite_file
+from evengraph.core.files import ATTEMPTS, SqliteFile
+from evengraph.lab import store as claims
+from evengraph.lab.store import (
+    SCHEMA,
+    STALE,
+    TABLES,
+    Claimant,
+    Row,
+    RunGroup,
+    Store,
+    boot_id,
+    this_process,
+)
+from tiny_experiments import damage, ended, failed, make_job, python, wait_for
+
+# Rows.
 
 
-@pytest.fixture
-def store(tmp_path):
-    return Store(tmp_path / "store.sqlite")
+LARGEST = 2**63 - 1
+
+names = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+
+plain = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | names
+
+values = st.recursive(
+    plain, lambda inner: st.lists(inner) | st.dictionaries(names, inner), max_leaves=6
+)
+
+tables = st.dictionaries(names, values, max_size=4)
+
+jobs = st.builds(
+    make_job,
+    dataset=names,
+    imbalance=names,
+    imbalance_fields=tables,
+    method=names,
+    method_fields=tables,
+    seed=st.integers(0, LARGEST),
+)
+
+numbers = st.floats() | st.integers()
+
+outcomes = st.builds(
+    lambda table, metrics, score: {**table, "metrics": metrics, "validation": score},
+    tables,
+    st.dictionaries(names, numbers, max_size=3),
+    numbers.filter(lambda number: number == number),
+)
+
+rows = st.builds(
+    Row,
+    job=jobs,
+    status=st.sampled_from(["done", "failed"]),
+    reason=names,
+    outcome=outcomes,
+    environment=tables,
+    created=st.text("0123456789-", min_size=1),
+)
+
+
+@pytest.fixture(scope="module")
+def shared_store(tmp_path_factory):
+    return Store(tmp_path_factory.mktemp("shared") / "store.sqlite")
+
+
+@given(row=rows)
+def test_a_row_comes_back_as_it_went_in(shared_store, row):
+    shared_store.add(row)
+    assert [one for one in shared_store.rows() if one.job.key == row.job.key] == [row]
+
+
+def test_a_row_without_a_time_gets_the_time(store):
+    store.add(ended(make_job()))
+    created = datetime.fromisoformat(store.rows()[0].created)
+    assert created.utcoffset().total_seconds() == 0
+
+
+@given(jobs)
+def test_keys_do_not_depend_on_the_order_of_fields(job):
+    turned = replace(
+        job,
+        imbalance_fields=dict(reversed(job.imbalance_fields.items())),
+        method_fields=dict(reversed(job.method_fields.items())),
+    )
+    assert turned.key == job.key
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"dataset": "cora"},
+        {"imbalance": "longtail"},
+        {"imbalance_fields": {"minority": 3, "ratio": 0.05}},
+        {"imbalance_fields": {"minority": 3}},
+        {"method": "reweight"},
+        {"method_fields": {"max_epochs": 4, "patience": 10}},
+        {"method_fields": {"max_epochs": 3, "patience": 10, "hidden": 64}},
+        {"method_fields": {"max_epochs": 10, "patience": 3}},
+        {"imbalance_fields": {}, "method_fields": {"minority": 3, "ratio": 0.1}},
+        {"seed": 6},
+    ],
+    ids=str,
+)
+def test_keys_differ_with_any_part(change):
+    assert make_job(**change).key != make_job().key
+
+
+@given(jobs, jobs)
+def test_keys_differ_as_jobs_do(one, other):
+    assert (one.key == other.key) <= (one == other)
+
+
+def test_equal_jobs_have_equal_keys_however_a_number_is_written():
+    whole, broken = (make_job(method_fields={"weight_decay": zero}) for zero in (0, 0.0))
+    assert whole == broken
+    assert whole.key == broken.key
+
+
+def test_a_flat_row_has_names_and_figures():
+    row = replace(ended(make_job()), environment={"commit": "abc", "device": "cpu"}, created="now")
+    flat = row.flat()
+    expected = {"dataset": "toy", "imbalance.ratio": 0.1, "method.max_epochs": 3, "seed": 5}
+    expected |= {"macro_f1": 50.0, "validation": 50.0, "memory": None, "commit": "abc"}
+    expected |= {"device": "cpu", "created": "now", "key": row.job.key, "status": "done"}
+    assert expected.items() <= flat.items()
+    assert failed(make_job()).flat()["reason"] == "ValueError: no"
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("outcome", '{"metrics": {'),
+        ("outcome", "{}"),
+        ("outcome", "[1]"),
+        ("outcome", '{"metrics": 1, "validation": 2}'),
+        ("outcome", '{"metrics": {}, "validation": null}'),
+        ("outcome", '{"metrics": {}, "validation": "a"}'),
+        ("outcome", "[" * 100_000),
+        ("outcome", b"\xff\xfe"),
+        ("outcome", 7),
+        ("environment", "{"),
+        ("method_fields", b"\xff"),
+        ("method_fields", "nothing"),
+        ("imbalance_fields", "[]"),
+        ("dataset", b"\xff\xfe"),
+        ("status", "dome"),
+        ("created", b"\xff"),
+    ],
+    ids=lambda value: repr(value)[:30],
+)
+def test_a_damaged_cell_costs_its_row_alone_and_is_told(store, column, value):
+    jobs = [make_job(seed=seed) for seed in (5, 6, 7)]
+    store.add(*map(ended, jobs))
+    damage(store, column, value)
+    assert [row.job for row in store.rows()] == jobs[1:]
+    (line,) = store.damage
+    assert str(store.path) in line
+    assert jobs[0].key in line
+    assert column in line
+    assert [row.job for row in store.rows(parts=("validation",))] == jobs[1:]
+    assert store.damage == [line]
+    # It can be run again, which repairs it.
+    assert store.claim(jobs) == jobs[:1]
+    store.add(ended(jobs[0]))
+    assert len(Store(store.path).rows()) == 3
+
+
+@pytest.mark.parametrize("parts", [(), ("note", "metrics")])
+def test_an_outcome_that_is_json_but_no_text_is_damage(store, parts):
+    store.add(ended(make_job(seed=5)))
+    with closing(sqlite3.connect(store.path)) as base, base:
+        content = b'{"metrics": {}, "validation": 1, "note": "\xff\xfe"}'
+        base.execute("UPDATE runs SET outcome = CAST(? AS TEXT)", (content,))
+    assert [dict(row.outcome) for row in store.rows(parts=parts)] == []
+    assert len(store.damage) == 1
+
+
+@given(row=rows)
+def test_parts_of_an_outcome_are_as_they_were_written(shared_store, row):
+    shared_store.add(row)
+    (found,) = shared_store.rows(key=row.job.key, parts=("validation", "metrics", "absent"))
+    wanted = {name: row.outcome[name] for name in ("validation", "metrics")}
+    assert json.dumps(dict(found.outcome)) == json.dumps(wanted)
+    assert found.outcome.get("absent") is None
+    assert len(found.outcome) == 2
+
+
+def test_keys_are_those_of_stored_results():
+    assert make_job().key == "1170d3bdcc07fd78a794"
+
+
+# What is asked in SQL.
+
+
+def test_rows_are_filtered_by_any_column(store):
+    for dataset in ("toy", "cora"):
+        for method in ("gcn", "reweight"):
+            for seed in (5, 6):
+                store.add(ended(make_job(dataset=dataset, method=method, seed=seed)))
+    store.add(failed(make_job(imbalance="natural", seed=7)))
+    assert len(store.rows()) == 9
+    assert len(store.rows(dataset="toy")) == 5
+    assert len(store.rows(dataset="toy", method="gcn")) == 3
+    assert len(store.rows(dataset="toy", method="gcn", seed=6)) == 1
+    assert len(store.rows(imbalance="natural")) == 1
+    assert [row.job.seed for row in store.rows(status="failed")] == [7]
+    assert store.rows(dataset="pubmed") == []
+    assert len(store.rows(dataset=None, seed=None)) == 9  # what is None is not asked for
+
+
+def test_rows_come_in_the_order_they_were_written(store):
+    seeds = [9, 3, 7, 5]
+    for seed in seeds:
+        store.add(ended(make_job(seed=seed)))
+    assert [row.job.seed for row in store.rows()] == seeds
+
+
+EARLIER = """
+CREATE TABLE claims (
+    key TEXT PRIMARY KEY, host TEXT NOT NULL, process INTEGER NOT NULL, seen REAL NOT NULL
+);
+"""
+
+
+@pytest.mark.parametrize("statements", [*range(1, 5), EARLIER], ids=str)
+def test_a_store_whose_making_was_cut_short_is_completed(statements, tmp_path):
+    path = tmp_path / "store.sqlite"
+    with closing(sqlite3.connect(path)) as base:  # as versions before transactions left it
+        part = (
+            statements if isinstance(statements, str) else ";".join(TABLES.split(";")[:statements])
+        )
+        base.executescript(part)
+    Store(path).add(ended(make_job()))
+    assert Store(path).claim([make_job(), make_job(seed=6)]) == [make_job(seed=6)]
+
+
+def test_a_store_is_made_in_one_transaction(tmp_path, monkeypatch):
+    class Cut(sqlite3.Connection):
+        def executescript(self, text):
+            for statement in text.split(";")[:4]:  # two tables of four, then the process is killed
+                self.execute(statement)
+            raise KeyboardInterrupt
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", partial(connect, factory=Cut))
+    with pytest.raises(KeyboardInterrupt):
+        Store(tmp_path / "store.sqlite")
+    monkeypatch.undo()
+    with closing(sqlite3.connect(tmp_path / "store.sqlite")) as base:
+        assert base.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
+    Store(tmp_path / "store.sqlite").add(ended(make_job()))
+
+
+def test_groups_leave_out_damaged_rows_and_tell_them(store):
+    store.add(*(ended(make_job(seed=seed), test=seed) for seed in (4, 5, 6, 7)))
+    damage(store, "outcome", "{", seed=4)
+    damage(store, "status", "dome", seed=5)
+    (group,) = store.groups(["metrics.macro_f1"])
+    assert (group.runs, group.failed, group.means) == (2, 0, [6.5])
+    assert len(store.damage) == 2
+
+
+def test_groups_count_and_average(store):
+    for method, test in (("gcn", 40.0), ("mlp", 10.0), ("gcn", 60.0)):
+        store.add(ended(make_job(method=method, seed=int(test)), test=test))
+    store.add(failed(make_job(method="mlp", seed=3)))
+    store.add(ended(make_job(method="bad", seed=3), test=float("nan")))
+    paths = ["metrics.macro_f1", "validation", "metrics.absent"]
+    found = {group.method: group[4:7] for group in store.groups(paths)}
+    assert list(found) == ["gcn", "mlp", "bad"]
+    assert found["gcn"] == (2, 0, [50.0, 50.0, None])
+    assert found["mlp"] == (2, 1, [10.0, 50.0, None])
+    assert found["bad"] == (1, 0, [None, 50.0, None])
+    assert [group.method for group in store.groups(paths, method="mlp", seed=3)] == ["mlp"]
+    assert store.damage == []
+
+
+def test_a_score_that_is_missing_is_damage_but_nan_is_not(store):
+    for seed in (1, 2, 3):
+        store.add(ended(make_job(seed=seed)))
+    damage(store, "outcome", '{"metrics": {}, "validation": null}', seed=1)
+    damage(store, "outcome", '{"metrics": {}, "validation": NaN}', seed=2)
+    (group,) = store.groups(["validation"])
+    assert (group.runs, len(store.damage)) == (2, 1)
+    assert set(store.values(["validation"]).values()) == {("done", 50.0), ("done", None)}
+
+
+def test_values_are_those_of_rows_that_can_be_read(store):
+    good, bad, other = (make_job(seed=seed) for seed in (1, 2, 3))
+    store.add(ended(good, test=40.0), failed(bad), ended(other))
+    damage(store, "status", "dome", seed=3)
+    found = store.values(["metrics.macro_f1", "metrics.absent"])
+    assert found == {good.key: ("done", 40.0, None), bad.key: ("failed", None, None)}
+
+
+def test_whole_outcomes_by_key(store):
+    rows = [ended(make_job(seed=seed), test=float(seed)) for seed in (1, 2)]
+    store.add(*rows)
+    found = store.outcomes([rows[1].job.key, "none", rows[0].job.key])
+    assert found == [dict(rows[1].outcome), dict(rows[0].outcome)]
+
+
+def test_claims_of_an_earlier_version_hold(tmp_path):
+    path = tmp_path / "store.sqlite"
+    with closing(sqlite3.connect(path)) as base:
+        base.executescript(TABLES + "DROP TABLE claims;" + EARLIER)
+        base.execute(f"PRAGMA user_version = {SCHEMA}")
+        job = make_job()
+        process = os.getppid()
+        base.execute(
+            "INSERT INTO claims VALUES (?, ?, ?, 0)", (job.key, this_process().host, process)
+        )
+        base.commit()
+    store = Store(path)
+    (holder,) = store.holders()
+    assert (holder.claimant.process, holder.jobs) == (process, 1)
+    assert store.claim([job, make_job(seed=6)]) == [make_job(seed=6)]
+
+
+@pytest.mark.parametrize("parts", [("validation",), ("validation", "metrics"), ("absent",)])
+def test_parts_of_outcomes(store, parts):
+    store.add(row := ended(make_job()))
+    (found,) = store.rows(parts=parts)
+    assert dict(found.outcome) == {name: row.outcome[name] for name in parts if name != "absent"}
+
+
+# Files that become a store, can be read as one, or are refused and left alone.
 
 
 def test_a_second_try_replaces_the_first(store):
@@ -23,12 +356,6 @@ def test_a_second_try_replaces_the_first(store):
     store.add(ended(make_job(), validation=70.0))
     assert sorted((row.job.seed, row.status) for row in store.rows()) == [(5, "done"), (6, "done")]
     assert [row.outcome["validation"] for row in store.rows(seed=5)] == [70.0]
-
-
-def test_a_store_can_be_opened_again_and_its_folder_is_made(tmp_path):
-    place = tmp_path / "a" / "b" / "store.sqlite"
-    Store(place).add(ended(make_job()))
-    assert len(Store(place).rows()) == 1
 
 
 def other_format(path):
@@ -54,15 +381,8 @@ def refused(path):
 
 def test_a_file_of_another_format_is_refused(tmp_path):
     other_format(path := tmp_path / "other.sqlite")
-    assert f"format {SCHEMA + 1}" in refused(path)
-    with closing(sqlite3.connect(path)) as base:
-        assert base.execute("SELECT name FROM sqlite_master").fetchall() == [("things",)]
-
-
-def test_a_file_of_another_format_is_left_as_it_was(tmp_path):
-    other_format(path := tmp_path / "other.sqlite")
     before = path.read_bytes()
-    refused(path)
+    assert f"format {SCHEMA + 1}" in refused(path)
     assert path.read_bytes() == before
 
 
@@ -73,7 +393,7 @@ def test_another_programs_base_is_refused_and_left_as_it_was(tmp_path):
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("text", ["short", "dataset,method\n" * 300])
+@pytest.mark.parametrize("text", ["x", "short", "x" * 511, "x" * 512, "dataset,method\n" * 300])
 def test_a_text_file_is_refused_and_left_as_it_was(text, tmp_path):
     path = tmp_path / "table.csv"
     path.write_text(text)
@@ -200,15 +520,6 @@ def test_a_damaged_page_names_the_file(tmp_path):
         Store(store.path).rows()
 
 
-@pytest.mark.parametrize("size", [1, 20, 511, 512, 5000])
-def test_another_file_is_never_written_to(tmp_path, size):
-    path = tmp_path / "notes.txt"
-    path.write_bytes(b"x" * size)
-    with pytest.raises(ValueError, match=r"notes\.txt is not an evengraph store"):
-        Store(path)
-    assert path.read_bytes() == b"x" * size
-
-
 def test_who_reads_leaves_no_trace(tmp_path):
     path = tmp_path / "store.sqlite"
     Store(path).save_experiment("one", {"cells": []})
@@ -265,3 +576,422 @@ def test_groups_leave_out_damaged_settings_and_tell_them(store, column, value):
     (damage,) = store.damage
     assert "1 rows of" in damage
     assert column in damage
+
+
+# Which process is alive.
+
+
+NOW = 1e9
+
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+
+
+def alive(claimant, seen=NOW):
+    return claimant.alive(seen=seen, now=NOW)
+
+
+def test_this_process_is_alive_however_old_its_claim():
+    assert alive(this_process(), seen=0.0)
+    assert this_process().process == os.getpid()
+
+
+@linux
+def test_a_process_id_that_is_used_again_is_another_process():
+    me = this_process()
+    assert me.started
+    assert not alive(me._replace(started=str(int(me.started) - 1)))
+    assert alive(me._replace(started=""))  # of an earlier version, which did not say
+
+
+@linux
+def test_claims_from_before_the_last_boot_are_dead():
+    assert boot_id()
+    assert not alive(this_process()._replace(boot="another"))
+    assert alive(this_process()._replace(boot=""))
+
+
+def test_a_dead_process_is_dead():
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    claimant = Claimant(socket.gethostname(), child.pid)
+    child.wait()
+    assert not alive(claimant)
+
+
+def test_a_process_of_another_user_is_alive(monkeypatch):
+    def forbidden(process, number):
+        raise PermissionError
+
+    monkeypatch.setattr(claims.os, "kill", forbidden)
+    assert alive(Claimant(socket.gethostname(), os.getppid()))
+
+
+@pytest.mark.parametrize("sign", [-1, 1], ids=["past", "future"])
+def test_on_another_machine_the_time_decides_also_one_in_the_future(sign):
+    other = Claimant("another machine", os.getpid())
+    assert alive(other, seen=NOW + sign * (STALE - 1))
+    assert not alive(other, seen=NOW + sign * (STALE + 1))
+
+
+def test_without_proc_only_the_process_id_counts(monkeypatch):
+    monkeypatch.setattr(claims, "_state", lambda process: ("", ""))
+    assert alive(this_process()._replace(started="1"))
+
+
+@linux
+def test_a_dead_process_that_nobody_waited_for_is_dead():
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # it stays a zombie
+    assert not alive(Claimant(socket.gethostname(), child.pid))
+    child.wait()
+
+
+@pytest.mark.parametrize("process", [0, -1, 2**40, "12", None, b"", 1.5], ids=str)
+def test_a_damaged_claim_is_that_of_nobody(process):
+    assert not alive(this_process()._replace(process=process))
+
+
+@pytest.mark.parametrize("seen", ["today", None, b"", float("inf")], ids=str)
+def test_a_claim_without_a_time_is_that_of_nobody(seen):
+    assert not alive(Claimant("another machine", os.getpid()), seen=seen)
+
+
+# Several processes at one store.
+
+
+COMMON = """
+import json, sys
+from pathlib import Path
+from evengraph.lab.store import JobSpec, Row, Store
+store, given = Store(Path(sys.argv[1])), json.loads(sys.argv[2])
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+
+WRITER = (
+    COMMON
+    + """
+first, count = int(sys.argv[3]), int(sys.argv[4])
+for seed in range(first, first + count):
+    outcome = {"validation": seed, "metrics": {"accuracy": seed}}
+    outcome["confusion_matrix"] = [[seed] * 30] * 30
+    store.add(Row(job=JobSpec(**given | {"seed": seed}), outcome=outcome))
+"""
+)
+
+CLAIMER = (
+    COMMON
+    + """
+for seed in range(60):
+    print(*(job.seed for job in store.claim([JobSpec(**given | {"seed": seed})])), flush=True)
+print("end", flush=True)
+sys.stdin.readline()
+"""
+)
+
+JOB = json.dumps(asdict(make_job()))
+
+PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+
+
+def begin(*children):
+    """Let processes go at once, when all are ready."""
+    for child in children:
+        assert child.stdout.readline() == "ready\n"
+    for child in children:
+        child.stdin.write("go\n")
+        child.stdin.flush()
+
+
+@contextmanager
+def children_of(count, code, *arguments):
+    """Processes that are gone, and waited for, at the end."""
+    children = [python(code, *map(str, a), **PIPES) for a in zip(*arguments, strict=True)]
+    assert len(children) == count
+    try:
+        yield children
+    finally:
+        for child in children:
+            child.kill()
+            child.communicate()
+
+
+def test_a_store_can_be_created_by_several_at_once(tmp_path):
+    def create(path, barrier):
+        barrier.wait()
+        return Store(path).rows()
+
+    with ThreadPoolExecutor(8) as pool:
+        for number in range(30):
+            path, barrier = tmp_path / f"{number}.sqlite", Barrier(8)
+            started = [pool.submit(create, path, barrier) for _ in range(8)]
+            assert [one.result() for one in started] == [[]] * 8
+
+
+def test_two_processes_write_at_once_and_lose_nothing(tmp_path):
+    path = tmp_path / "store.sqlite"
+    with children_of(2, WRITER, [path] * 2, [JOB] * 2, [0, 1000], [200] * 2) as children:
+        begin(*children)
+        assert [child.wait() for child in children] == [0, 0]
+    seeds = [row.job.seed for row in Store(path).rows()]
+    assert sorted(seeds) == [*range(200), *range(1000, 1200)]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
+def test_a_process_killed_while_it_writes_leaves_whole_rows(tmp_path):
+    path = tmp_path / "store.sqlite"
+    with children_of(1, WRITER, [path], [JOB], [0], [10**9]) as (child,):
+        begin(child)
+        wait_for(lambda: len(Store(path).rows()) >= 20, child)
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    store = Store(path)
+    found = store.rows()
+    assert [row.job.seed for row in found] == list(range(len(found)))
+    for row in found:
+        seed = row.job.seed
+        outcome = {"validation": seed, "metrics": {"accuracy": seed}}
+        outcome["confusion_matrix"] = [[seed] * 30] * 30
+        assert row == Row(job=make_job(seed=seed), outcome=outcome, created=row.created)
+    store.add(ended(make_job(seed=10**9)))
+    assert len(store.rows()) == len(found) + 1
+    with closing(sqlite3.connect(path)) as base:
+        assert base.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_only_one_of_two_processes_gets_a_job(tmp_path):
+    path = tmp_path / "store.sqlite"
+    with children_of(2, CLAIMER, [path] * 2, [JOB] * 2) as children:
+        begin(*children)
+        taken = [_numbers(child) for child in children]
+        assert sorted(taken[0] + taken[1]) == list(range(60))
+        store = Store(path)
+        assert store.running() == 60
+        every = [make_job(seed=seed) for seed in range(60)]
+        assert store.claim(every) == []
+        # A process that is gone gives way at once, the other one keeps what it has.
+        more = max((0, 1), key=lambda place: len(taken[place]))
+        freed, kept = taken[more], taken[1 - more]
+        children[more].kill()
+        children[more].wait()
+        assert store.running() == len(kept)
+        assert [job.seed for job in store.claim(every)] == sorted(freed)
+        assert store.running() == 60
+        store.release()
+        assert store.running() == len(kept)
+
+
+def _numbers(child):
+    """What a process says until it says that it is at its end."""
+    lines = iter(child.stdout.readline, "end\n")
+    return [int(number) for line in lines for number in line.split()]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads the state from /proc")
+def test_a_killed_process_gives_way_before_anyone_waited_for_it(tmp_path):
+    path = tmp_path / "store.sqlite"
+    with children_of(1, CLAIMER, [path], [JOB]) as (child,):
+        begin(child)
+        assert len(_numbers(child)) == 60
+        os.kill(child.pid, signal.SIGKILL)
+        state = Path(f"/proc/{child.pid}/stat")
+        wait_for(lambda: state.read_text().rpartition(")")[2].split()[0] == "Z")
+        assert len(Store(path).claim([make_job(seed=0)])) == 1
+
+
+def test_a_process_may_claim_twice_and_give_back(store):
+    jobs = [make_job(seed=seed) for seed in range(3)]
+    assert store.claim(jobs) == jobs
+    assert store.claim(jobs) == jobs
+    assert store.running() == 3
+    store.release()
+    assert store.running() == 0
+
+
+def test_what_has_ended_cannot_be_claimed(store):
+    done, not_done, open_ = (make_job(seed=seed) for seed in range(3))
+    assert store.claim([done, not_done, open_]) == [done, not_done, open_]
+    store.add(ended(done))
+    store.add(failed(not_done))
+    assert store.running() == 1  # a row ends its claim
+    assert store.claim([done, not_done, open_]) == [open_]
+
+
+def hold(store, job, host, process, seen, boot="", started=""):
+    values = job.key, host, process, seen, boot, started
+    with closing(sqlite3.connect(store.path)) as base:
+        base.execute("INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?, ?, ?)", values)
+        base.commit()
+
+
+def test_holders_are_processes_with_the_number_of_their_jobs(store):
+    store.claim([make_job(seed=1), make_job(seed=2)])
+    hold(store, make_job(seed=3), "another machine", 1, datetime.now().timestamp())
+    mine, other = store.holders()
+    assert (mine.claimant, mine.jobs) == (this_process(), 2)
+    assert (other.claimant.host, other.jobs) == ("another machine", 1)
+
+
+def test_all_claims_can_be_released(store):
+    hold(store, make_job(), "another machine", 1, datetime.now().timestamp())
+    assert store.claim([make_job()]) == []
+    assert store.release() == 0
+    assert store.release(all_processes=True) == 1
+    assert store.claim([make_job()]) == [make_job()]
+
+
+def test_a_claim_is_looked_up_and_made_in_one_transaction(store, monkeypatch):
+    """While one process looks, no other can write; the race of two processes is hard to hit."""
+    seen = []
+
+    def look(claimant, **times):
+        with closing(sqlite3.connect(store.path, timeout=0)) as other:
+            with pytest.raises(sqlite3.OperationalError, match="locked"):
+                other.execute("BEGIN IMMEDIATE")
+            seen.append(claimant)
+        return True
+
+    hold(store, make_job(), "another machine", 1, 0.0)
+    monkeypatch.setattr("evengraph.lab.store.Claimant.alive", look)
+    assert store.claim([make_job()]) == []
+    assert len(seen) == 1
+
+
+def test_another_machines_claim_holds_until_it_is_old(store, monkeypatch):
+    job, now = make_job(), 1e9
+    hold(store, job, "another machine", 1, now)
+    monkeypatch.setattr("evengraph.lab.store.time", lambda: now + STALE - 1)
+    assert (store.claim([job]), store.running()) == ([], 1)
+    monkeypatch.setattr("evengraph.lab.store.time", lambda: now + STALE + 1)
+    assert store.running() == 0
+    assert store.claim([job]) == [job]
+
+
+def test_release_leaves_what_others_hold(store):
+    mine, theirs, far = (make_job(seed=seed) for seed in range(3))
+    store.claim([mine])
+    hold(store, theirs, socket.gethostname(), os.getppid(), 0.0)  # alive, and so never too old
+    hold(store, far, "another machine", os.getpid(), datetime.now().timestamp())
+    assert store.running() == 3
+    store.release()
+    assert store.running() == 2
+    assert store.claim([mine, theirs, far]) == [mine]
+
+
+def test_forget_drops_rows_of_a_status_and_their_jobs_are_open_again(store):
+    good, bad, worse = (make_job(seed=seed) for seed in range(3))
+    store.add(ended(good))
+    store.add(failed(bad))
+    store.add(failed(worse))
+    assert store.forget("failed") == 2
+    assert store.forget("failed") == 0
+    assert [row.job for row in store.rows()] == [good]
+    assert store.claim([good, bad, worse]) == [bad, worse]
+
+
+# The file below it.
+
+
+def write_twice(file):
+    with file.write() as base:
+        base.execute("INSERT INTO t VALUES ('second')")
+        base.execute("INSERT INTO u VALUES ('third')")
+
+
+def test_an_error_undoes_what_was_written(tmp_path):
+    file = SqliteFile(tmp_path / "deep" / "file.sqlite", "evengraph file")
+    file.create("CREATE TABLE t (a TEXT); INSERT INTO t VALUES ('first');")
+    with pytest.raises(ValueError, match="no such table"):
+        write_twice(file)
+    with file.read() as base:
+        assert base.execute("SELECT a FROM t").fetchall() == [("first",)]
+
+
+def test_creation_is_one_transaction(tmp_path):
+    file = SqliteFile(tmp_path / "file.sqlite", "evengraph file")
+    with pytest.raises(ValueError, match="Cannot open or write"):
+        file.create("CREATE TABLE t (a TEXT); nonsense;")
+    with file.read() as base:
+        assert base.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
+
+
+def test_a_file_of_another_kind_is_named(tmp_path):
+    path = tmp_path / "letter.txt"
+    path.write_text("Dear reader, " * 100)
+    file = SqliteFile(path, "evengraph file")
+    with pytest.raises(ValueError, match=r"letter.txt is not an evengraph file"), file.read():
+        pass
+
+
+def test_a_cell_that_is_no_text_is_bytes(tmp_path):
+    file = SqliteFile(tmp_path / "file.sqlite", "evengraph file")
+    with file.read() as base:
+        assert base.execute("SELECT CAST(x'ff41' AS TEXT)").fetchone() == (b"\xffA",)
+
+
+def test_a_store_refuses_files_of_others_with_its_version_number(tmp_path):
+    path = tmp_path / "other.sqlite"
+    with sqlite3.connect(path) as base:
+        base.executescript("CREATE TABLE t (a TEXT); PRAGMA user_version = 1;")
+    with pytest.raises(ValueError, match="is not an evengraph store but another SQLite file"):
+        Store(path)
+
+
+class Refusing:
+    """A connection that refuses for a number of times, or for ever."""
+
+    def __init__(self, message, times=10**9):
+        self.message, self.times, self.calls = message, times, 0
+
+    def execute(self, text):
+        self.calls += 1
+        if self.calls <= self.times:
+            raise sqlite3.OperationalError(self.message)
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("message", "times", "calls"),
+    [("database is locked", 3, 4), ("database is locked", 10**9, ATTEMPTS), ("disk", 10**9, 1)],
+)
+def test_a_lock_is_waited_for_and_nothing_else(message, times, calls, monkeypatch):
+    pauses, base = [], Refusing(message, times)
+    monkeypatch.setattr(sqlite_file, "sleep", pauses.append)
+    if calls > times:
+        sqlite_file._use_log(base)
+    else:
+        with pytest.raises(sqlite3.OperationalError, match=message):
+            sqlite_file._use_log(base)
+    assert base.calls == calls
+    assert pauses == [0.05] * (calls - 1)
+
+
+@pytest.mark.parametrize(
+    ("message", "there", "error"),
+    [
+        ("database is locked", True, "database is locked"),
+        ("unable to open database file", False, "unable to open"),
+        ("attempt to write a readonly database", True, None),
+    ],
+)
+def test_a_file_is_read_as_it_is_only_where_it_may_not_be_written(
+    message, there, error, tmp_path, monkeypatch
+):
+    file, connect = SqliteFile(tmp_path / "a file?.sqlite", "evengraph file"), sqlite3.connect
+    if there:
+        file.create("CREATE TABLE t (a TEXT);")
+    first, asked = iter([Refusing(message)]), []
+
+    def open_second(*path, **options):
+        asked.append(options)
+        return next(first, None) or connect(*path, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", open_second)
+    if error is None:
+        with file.read() as base:
+            assert base.execute("SELECT name FROM sqlite_master").fetchall() == [("t",)]
+        assert asked[1] == {"uri": True}  # some builds of SQLite do so unasked
+    else:
+        with pytest.raises(ValueError, match=f"^Cannot open or write .*: {error}"), file.read():
+            pass

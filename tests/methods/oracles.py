@@ -11,7 +11,7 @@ from torch.nn.functional import leaky_relu
 
 from evengraph.metrics.multiclass import validation_score
 from evengraph.nn.networks import AttentionConv, SageConv
-from evengraph.pipeline.loading import load_model
+from evengraph.pipeline.model_info import load_model
 from evengraph.testing import task_with as task_with
 from evengraph.training import train
 from small_graphs import dense_adjacency, dense_row, dense_symmetric, small_task

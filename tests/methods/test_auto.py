@@ -13,7 +13,7 @@ from evengraph.methods import METHODS, Auto
 from evengraph.methods import auto as module
 from evengraph.methods.bases.search import Committee, Search
 from evengraph.pipeline.explanation import explain
-from evengraph.pipeline.loading import load_model
+from evengraph.pipeline.model_info import load_model
 from small_graphs import small_task
 
 TASK = small_task()

@@ -14,7 +14,7 @@ from evengraph.methods import Boosting
 from evengraph.methods.bases.saving import write_model
 from evengraph.metrics.multiclass import validation_score
 from evengraph.ops.trees import separation
-from evengraph.pipeline.loading import load_model
+from evengraph.pipeline.model_info import load_model
 from evengraph.testing.tasks import with_graph
 from small_graphs import graph_of, small_task
 

@@ -8,7 +8,7 @@ from oracles import dense_propagation, task_with
 from torch_geometric.data import Data
 
 from evengraph.methods import LabelPropagation
-from evengraph.pipeline.loading import load_model
+from evengraph.pipeline.model_info import load_model
 from small_graphs import graph_of, small_task, task_of
 
 

@@ -4,7 +4,7 @@ import torch
 from oracles import check_chosen, task_with
 
 from evengraph.methods import GCN, PCSoftmax
-from evengraph.pipeline.loading import load_model
+from evengraph.pipeline.model_info import load_model
 
 
 def test_it_trains_as_gcn_and_divides_by_class_sizes():

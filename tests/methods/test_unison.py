@@ -9,7 +9,7 @@ import evengraph as eg
 from evengraph.methods.unison import Unison, vote_weights
 from evengraph.metrics.multiclass import validation_score
 from evengraph.nn.members import Members
-from evengraph.pipeline.loading import load_model
+from evengraph.pipeline.model_info import load_model
 from evengraph.testing.tasks import with_graph
 from small_graphs import small_task
 

@@ -247,7 +247,7 @@ def test_a_new_metric_is_evaluated(made_up):
 
 
 def test_a_new_metric_reaches_comparisons_and_their_tables(made_up, tmp_path, capsys):
-    words = ["compare", "toy", "--methods", "gcn,mlp", "--splits", "2", "--set", "max_epochs=2"]
+    words = ["compare", "toy", "--method", "gcn,mlp", "--splits", "2", "--set", "max_epochs=2"]
     call(*words, "--out", str(tmp_path))
     heads = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert any(line[:1] == ["method"] and "worst" in line for line in heads)

@@ -1,19 +1,42 @@
-"""explain(): parts that sum to the margin, and the nodes and clusters they came from."""
+"""explain(): parts that sum to the margin; suspects, pictures and maps of nodes."""
 
 import dataclasses
 import json
+import sys
+from dataclasses import replace
 from functools import cache
+from types import SimpleNamespace
 
 import networkx as nx
+import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 import evengraph
+from evengraph.datasets import toy
+from evengraph.lab.reproduce import embed_nodes, resolve
+from evengraph.lab.store import JobSpec
 from evengraph.methods import GCN, METHODS
-from evengraph.pipeline.explanation import explain
-from evengraph.pipeline.loading import load_model
-from small_graphs import QUICK, small_task
+from evengraph.pipeline.explanation import (
+    MAX_NODES,
+    ColumnPart,
+    Distances,
+    Influence,
+    ego_graph,
+    explain,
+    explain_node,
+    open_explained,
+    place_nodes,
+    reasons_for,
+    suspects,
+)
+from evengraph.pipeline.model_info import ModelInfo, NewNodes, TrainedOn, load_model
+from evengraph.splits import Natural
+from evengraph.tables import UnknownNodeError
+from small_graphs import QUICK, edge_lists, edges, normal, random_edges, small_task
 
 TASK = small_task()
 GRAPH = TASK.graph
@@ -272,3 +295,211 @@ def test_another_graph_has_no_labelled_nodes_unless_given():
 def test_at_the_front_door():
     assert evengraph.explain is explain
     assert evengraph.load_model is load_model
+
+
+def as_networkx(edge_index, num_nodes):
+    graph = nx.Graph()
+    graph.add_nodes_from(range(num_nodes))
+    graph.add_edges_from(edge_index.t().tolist())
+    return graph
+
+
+@given(edge_lists(), st.data())
+def test_distances_and_paths(drawn, data):
+    edge_index, num_nodes = drawn
+    node = data.draw(st.integers(0, num_nodes - 1))
+    distances, graph = Distances(edge_index, num_nodes, node), as_networkx(*drawn)
+    lengths = nx.single_source_shortest_path_length(graph, node)
+    for other in range(num_nodes):
+        assert distances.to(other) == lengths.get(other)
+        if other in lengths:
+            path = distances.path(other)
+            assert (path[0], path[-1]) == (other, node)
+            assert len(path) == lengths[other] + 1
+            assert nx.is_path(graph, path)
+
+
+@given(edge_lists(), st.data())
+def test_the_picture(drawn, data):
+    edge_index, num_nodes = drawn
+    any_node = st.integers(0, num_nodes - 1)
+    node, listed = data.draw(any_node), data.draw(st.lists(any_node, max_size=4))
+    distances, weight = Distances(edge_index, num_nodes, node), normal(num_nodes)
+    picture = ego_graph(distances, listed, weight, value=weight)
+    nodes = picture.node_id.tolist()
+    assert nodes[0] == node
+    assert len(set(nodes)) == len(nodes) == picture.num_nodes
+    assert set(listed) <= set(nodes)
+    assert torch.equal(picture.value, weight[picture.node_id])
+    graph = as_networkx(edge_index, num_nodes)
+    graph.remove_edges_from(list(nx.selfloop_edges(graph)))
+    found = {frozenset(pair) for pair in picture.node_id[picture.edge_index].t().tolist()}
+    assert found == {frozenset(pair) for pair in graph.subgraph(nodes).edges}
+
+
+def test_a_crowd_is_cut_to_the_weightiest():
+    star = edges([(0, other) for other in range(1, 200)])
+    weight = torch.arange(200.0)
+    picture = ego_graph(Distances(star, 200, 0), [3], weight)
+    assert sorted(picture.node_id.tolist()) == [0, 3, *range(200 - MAX_NODES + 2, 200)]
+
+
+def test_a_node_far_away_is_there_without_the_way():
+    line = edges([(node, node + 1) for node in range(9)])
+    picture = ego_graph(Distances(line, 10, 0), [3, 9], torch.zeros(10))
+    assert sorted(picture.node_id.tolist()) == [0, 1, 2, 3, 9]
+    assert sorted(picture.distance.tolist()) == [0, 1, 2, 3, 9]
+
+
+def test_a_large_graph_is_walked_at_once():
+    distances = Distances(random_edges(100_000, 400_000), 100_000, 5)
+    assert distances.steps.max() < 30
+
+
+def opener(alone):
+    """Opens tables; fails without a known graph unless new nodes name none but themselves."""
+
+    def open_nodes(nodes, edges, *, known=None):
+        if known is None and not alone:
+            raise UnknownNodeError("names 'a'", node="a", num_edges=1)
+        return known
+
+    return open_nodes
+
+
+def test_tables_are_attached_if_needed(tmp_path):
+    info = replace(ModelInfo(), trained_on=TrainedOn(str(tmp_path), {}))
+    assert open_explained(opener(alone=True), info, "n", "e", None, {}) is None
+    assert open_explained(opener(alone=True), info, "n", "e", "shop", {}) == "shop"
+    found = open_explained(opener(alone=False), info, "n", "e", None, {})
+    assert found == (str(tmp_path), None)
+    opened = NewNodes(tables=None, rows=slice(None))
+    assert open_explained(None, info, opened, None, None, {}) is opened
+
+
+def test_an_unknown_id_names_some_that_are_known():
+    tables = SimpleNamespace(ids=np.array(["a", "b"]))
+    with pytest.raises(UnknownNodeError, match="no node 'c'; ids are like a, b"):
+        explain_node(None, None, NewNodes(tables=tables, rows=[]), "c", top=1, align=True)
+
+
+def column(name, origin, contribution):
+    return ColumnPart(column=0, name=name, origin=origin, contribution=contribution)
+
+
+def labelled(node, label, distance, contribution):
+    return Influence(
+        node=node,
+        id=str(node),
+        label=label,
+        distance=distance,
+        shared_clusters=(),
+        contribution=contribution,
+        along_paths=None,
+        within_clusters=None,
+    )
+
+
+def explanation(predicted):
+    """Of a node whose amount and neighbours' score speak for class 1."""
+    sign = 1 if predicted == 1 else -1
+    parts = [("amount", "own", 2.0), ("age", "own", -3.0), ("score", "mean of neighbours", 1.0)]
+    near = [(7, 0, 1, 0.9), (8, 1, 2, 0.5), (9, 1, 1, -0.5), (6, 1, None, 0.7)]
+    return SimpleNamespace(
+        predicted=predicted,
+        columns=tuple(column(name, origin, sign * value) for name, origin, value in parts),
+        labelled=tuple(labelled(*node[:3], sign * node[3]) for node in near),
+        class_names=("honest", "fraud"),
+        ids=tuple(f"n{index}" for index in range(10)),
+    )
+
+
+@pytest.mark.parametrize("predicted", [0, 1])
+def test_reasons_speak_for_the_class_whatever_is_predicted(predicted):
+    found = reasons_for(explanation(predicted), positive=1)
+    assert found == ["amount", "score (mean of neighbours)", "n8 (fraud, 2 steps away)"]
+
+
+def test_small_reasons_are_left_out():
+    one = explanation(1)
+    one.columns = (column("amount", "own", 2.0), column("age", "own", 0.01))
+    one.labelled = ()
+    assert reasons_for(one, positive=1) == ["amount"]
+    one.columns = (column("age", "own", -1.0),)
+    assert reasons_for(one, positive=1) == []
+
+
+def test_the_highest_come_first_and_are_explained(monkeypatch):
+    asked = []
+
+    def explain(method, graph, node, **others):
+        asked.append(node)
+        return explanation(1)
+
+    monkeypatch.setattr("evengraph.pipeline.explanation.explain", explain)
+    tables = SimpleNamespace(
+        graph=SimpleNamespace(num_nodes=4),
+        ids=np.array(["a", "b", "c", "d"]),
+        encoder=SimpleNamespace(names=("amount",)),
+    )
+    nodes = SimpleNamespace(tables=tables, rows=np.array([1, 2, 3]))
+    found = suspects(None, nodes, np.array([0.2, 0.9, 0.9]), positive=1, count=2)
+    assert [one.id for one in found] == ["c", "d"]
+    assert asked == [2, 3]
+    assert len(suspects(None, nodes, np.array([0.2, 0.9, 0.9]), positive=1, count=9)) == 3
+    with pytest.raises(ValueError, match="top must be at least 1, got 0"):
+        suspects(None, nodes, np.array([0.2, 0.9, 0.9]), positive=1, count=0)
+
+
+pytest.importorskip("sklearn")
+
+FIELDS = {"max_epochs": 2, "clusters_per_class": 3, "hidden": 8}
+
+
+@pytest.fixture(scope="module")
+def job():
+    protocol = {"train": 0.2, "val": 0.2}
+    return JobSpec(
+        dataset="toy",
+        imbalance="natural",
+        imbalance_fields=protocol,
+        method="unignn",
+        method_fields=FIELDS,
+        seed=1,
+    )
+
+
+def test_every_node_has_a_place_a_class_and_a_cluster(job, monkeypatch):
+    monkeypatch.setattr("evengraph.pipeline.explanation.MOST_NODES", 300)
+    found = embed_nodes(job)
+    task = resolve(job).make_task("cpu")
+    count = len(found["x"])
+    assert 150 < count <= 300
+    step = -(-task.graph.num_nodes // 300)
+    assert found["classes"] == task.graph.y[::step].tolist()
+    assert found["train"] == task.train[::step].tolist()
+    for axis in ("x", "y"):
+        assert len(found[axis]) == count
+        assert min(found[axis]) == 0
+        assert max(found[axis]) == 100
+    assert set(found["clusters"]) <= set(range(15))
+    assert found == embed_nodes(job)
+
+
+def test_a_method_without_embeddings_is_laid_out_by_its_probabilities(monkeypatch):
+    monkeypatch.setattr("evengraph.pipeline.explanation.MOST_NODES", 100)
+    task = Natural(train=0.3, val=0.3)(toy(100, 400, 10, 2), seed=0)
+    method = GCN(max_epochs=2).fit(task, seed=0)
+    rows = method.predict_task(task)
+    found = place_nodes(method, task, rows)
+    assert found["of"] == "probabilities"
+    assert found["clusters"] is None
+    assert found["predicted"] == method.predict(task.graph).tolist()
+    monkeypatch.setitem(sys.modules, "sklearn.manifold", None)
+    with pytest.raises(ValueError, match="needs scikit-learn"):
+        place_nodes(method, task, rows)
+
+
+def test_a_method_without_embeddings_has_no_map(job):
+    plain = replace(job, method="gcn", method_fields={"max_epochs": 2})
+    assert embed_nodes(plain) is None

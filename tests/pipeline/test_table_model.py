@@ -13,7 +13,12 @@ import evengraph as eg
 from evengraph.cli import main
 from evengraph.methods.bases.saving import seal
 from evengraph.methods.bases.search import Committee
+from evengraph.pipeline.executor import Job, LoadedGraph, score
 from evengraph.pipeline.model_info import ModelInfo, Threshold, TrainedOn
+from evengraph.pipeline.sources import GraphSource, open_dataset, open_tables
+from evengraph.pipeline.table_model import assess, positive_index
+from evengraph.splits import ByTime, Given, Natural, Step
+from small_graphs import small_task
 
 COLUMNS = {"label": "kind", "id": "account"}
 METHOD = eg.UniGNN(max_epochs=15, clusters_per_class=2)
@@ -120,7 +125,7 @@ def test_a_saved_model_predicts_the_same_bits(model, tables, tmp_path):
 
 def test_the_command_line_saves_and_predicts_the_same(folder):
     fields = ["--method", "unignn", "--set", "max_epochs=15", "--set", "clusters_per_class=2"]
-    command("run", "shop", "--label", "kind", "--id", "account", *fields, "--seeds", "5,6",
+    command("run", "shop", "--label", "kind", "--id", "account", *fields, "--splits", "5,6",
             "--save", "one", "--no-preset")  # fmt: skip
     eg.TableModel(METHOD).fit("shop", **COLUMNS, seed=[5, 6]).save("two")
     one, two = (json.loads((folder / name / "model.json").read_text()) for name in ("one", "two"))
@@ -361,3 +366,126 @@ def test_classes_come_out_as_they_went_in(missing, tmp_path):
     text = nodes.assign(kind=nodes["size"].astype(str))
     model = eg.TableModel("labelpropagation").fit(text, edges, label="kind")
     assert set(model.predict(text, edges)["class"]) <= {"0", "1", "2"}
+
+
+def fitted(method):
+    """A method after one fit, with its scores, and where its graph came from."""
+    task = small_task()
+    graph = LoadedGraph(task.graph)
+    job = Job(label="", graph=graph, protocol=lambda *_, **__: task, method=method, seed=0)
+    return score(job, task, method.fit(task, seed=0)), GraphSource(name="g", graph=task.graph)
+
+
+def test_scores_are_from_before_refitting_and_the_threshold_from_after():
+    once, source = fitted(eg.Logistic(max_epochs=6))
+    same, plain = assess(once, source, None, refit=False, costs=None)
+    other, again = assess(once, source, None, refit=True, costs=None)
+    assert same is once
+    assert plain.refit is None
+    assert plain.test_scores == again.test_scores == once.record.metrics
+    assert again.refit is not None
+    assert not torch.equal(other.probabilities, once.probabilities)
+    expected = other.method.predict_proba(once.task.graph)
+    assert torch.equal(other.probabilities, expected)
+
+
+def interrupted(self, task, *, seed):
+    def interrupt(history):
+        if history.epochs == 2:
+            raise KeyboardInterrupt
+
+    return eg.GCN(max_epochs=5).fit(task, seed=seed, on_epoch=interrupt)
+
+
+def out_of_memory(self, task, *, seed):
+    raise MemoryError
+
+
+@pytest.mark.parametrize(
+    ("refitted", "reason"), [(interrupted, "it was interrupted"), (out_of_memory, "MemoryError")]
+)
+def test_a_second_fit_that_does_not_end_leaves_the_first(refitted, reason, monkeypatch):
+    once, source = fitted(eg.GCN(max_epochs=5))
+    monkeypatch.setattr(eg.GCN, "refitted", refitted)
+    with pytest.warns(UserWarning, match=f"Not trained again on all labels: {reason}"):
+        same, info = assess(once, source, None, refit=True, costs=None)
+    assert same is once
+    assert info.refit is None
+    assert info.test_scores
+
+
+def test_unlabelled_nodes_of_training_are_predicted_without_predicting_again(tables, monkeypatch):
+    model = eg.TableModel(METHOD).fit(*tables, **COLUMNS, seed=5)
+    every = model.predict(*tables)
+    monkeypatch.setattr(type(model.method_), "predict_proba", None)
+    missing = (tables[0]["kind"] == "").to_numpy()
+    assert model.predict_unlabelled().equals(every[missing].reset_index(drop=True))
+    with pytest.raises(RuntimeError, match="Call fit first"):
+        eg.TableModel("gcn").predict_unlabelled()
+
+
+def test_the_positive_class_has_a_name_or_is_the_rarer_one():
+    three = small_task()
+    assert positive_index(three, None) is None
+    with pytest.raises(ValueError, match="positive must be one of two classes, got 'x'"):
+        positive_index(three, "x")
+
+
+PEOPLE = pandas.DataFrame(
+    {
+        "id": range(12),
+        "label": ["a", "b"] * 6,
+        "size": range(12),
+        "since": [f"2024-01-{day:02d}" for day in range(1, 13)],
+        "split": ["train", "train", "val", "val", "test", "test"] * 2,
+    }
+)
+CALLS = pandas.DataFrame({"source": range(12), "target": [(n + 2) % 12 for n in range(12)]})
+PLAIN = PEOPLE.drop(columns="split")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "columns", "split"),
+    [
+        (PLAIN, {}, Natural(train=0.6, val=0.2)),
+        (PLAIN, {"time": "since"}, ByTime(train=0.6, val=0.2)),
+        (PEOPLE, {}, Given()),  # a column called split is recognised
+        (PEOPLE, {"split": "split"}, Given()),
+        (PEOPLE, {"time": "since"}, ByTime(train=0.6, val=0.2)),  # named beats recognised
+        (PEOPLE, {"time": "since", "split": "split"}, Given()),
+    ],
+)
+def test_columns_decide_the_split(nodes, columns, split):
+    assert open_tables(nodes, CALLS, **columns).make_split() == split
+
+
+def test_a_data_set_gets_the_split_of_the_paper():
+    source = open_dataset("toy")
+    assert source.is_dataset
+    assert source.make_split() == Step()
+    assert source.data == source.name == "toy"
+
+
+def test_masks_of_a_graph_decide():
+    graph = eg.toy()
+    assert open_tables(graph).make_split() == Natural(train=0.6, val=0.2)
+    graph.train_mask = graph.test_mask = torch.zeros(2000, dtype=torch.bool)
+    assert open_tables(graph).make_split() == Given()
+
+
+def test_paths_are_absolute(tmp_path, monkeypatch):
+    PEOPLE.to_csv(tmp_path / "people.csv", index=False)
+    CALLS.to_csv(tmp_path / "calls.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    source = open_tables("people.csv", "calls.csv", drop=["size", "since"], label="label")
+    assert source.name == "people"
+    assert source.data == str(tmp_path / "people.csv")
+    edges = str(tmp_path / "calls.csv")
+    assert source.columns == {"label": "label", "drop": "size,since", "edges": edges}
+    assert not source.is_dataset
+
+
+def test_objects_in_memory_have_no_path():
+    source = open_tables(PEOPLE, CALLS)
+    assert source.data is None
+    assert source.tables.class_names == ("a", "b")

@@ -1,55 +1,199 @@
-"""Load the page from disk in a real browser, where one is installed."""
+"""Pages in a real browser, from disk: they fit, are quiet and accessible, copy and zoom."""
 
-import json
-import re
-import subprocess
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from chromium import BROWSER
+from made_up import node_map
+from samples import LONG, compared, look, make_fraud, make_result
 
-from evengraph.report import write_page
+from evengraph.report.compare_page import render_comparison
+from evengraph.report.inspect_page import render_inspection
+from evengraph.report.page import Link, write_html
+from evengraph.report.run_page import render_page
 
-WIDTHS = (390, 1440)
+if BROWSER is None:
+    pytest.skip("no Chromium or Chrome found", allow_module_level=True)
 
-# frames of a given width, since a headless window cannot be made as narrow as a telephone
-# and how far tables stick out of their boxes
-WRAPPER = """<!doctype html><body>{frames}<pre id="found"></pre><script>
-addEventListener("load", () => {{
-  const found = [...document.querySelectorAll("iframe")].map((frame) => {{
-    const root = frame.contentDocument.documentElement;
-    const boxes = [...root.querySelectorAll("[aria-label='Results per seed']")];
-    const over = boxes.map((one) => one.scrollWidth - one.clientWidth);
-    return [root.clientWidth, root.scrollWidth, root.querySelectorAll("h1").length, over];
-  }});
-  document.getElementById("found").textContent = JSON.stringify(found);
-}});
-</script></body>"""
+ROOT = "document.documentElement"
+NOTES = ["Edges are taken as undirected.", f"Column '{LONG}' was left out: it is empty."]
+WIDTH = "parseFloat(document.querySelector('.node-map .nodes').getAttribute('width'))"
+TIP = "document.querySelector('.tip')"
+COMMAND = compared(80.0)["command"]
 
 
-@pytest.mark.skipif(BROWSER is None, reason="no Chromium or Chrome found")
-def test_nothing_overflows_sideways(make, of_two, tmp_path):
-    long_name = "Averylongnamewithoutanyspace" * 6
-    write_page(make([long_name, "b", "c"], classes=3, rare=1, epochs=600), tmp_path / "few.html")
-    write_page(make(classes=40, rare=20, epochs=600), tmp_path / "many.html")
-    write_page(of_two, tmp_path / "two.html")
-    frames = "".join(
-        f'<iframe src="{name}.html" style="border:0;width:{width}px;height:900px"></iframe>'
-        for name in ("few", "many", "two")
-        for width in WIDTHS
+def _run_map():
+    nodes = node_map() | {"predicted": [n % 3 for n in range(60)], "seed": 5}
+    return render_page(make_result() | {"map": nodes})
+
+
+def _long_comparison():
+    long = compared(80.0, 70.0, splits=2)
+    long["methods"][0]["title"] = long["classes"][0] = long["command"] = LONG
+    return render_comparison(long, links=[Link("comparison.csv", "Results as CSV")])
+
+
+PAGES = {
+    "run": _run_map,
+    "run-long": lambda: render_page(make_result([LONG, "b", "c"], classes=3, rare=1, epochs=600)),
+    "run-many": lambda: render_page(make_result(classes=40, rare=20, epochs=600)),
+    "run-fraud": lambda: render_page(make_fraud()),
+    "compare": lambda: render_comparison(
+        compared(80.0, 70.0, 60.0), pages={f"m{place}": "a.html" for place in range(3)}
+    ),
+    "compare-long": _long_comparison,
+    "inspect": lambda: render_inspection(look() | {"notes": NOTES}),
+    "inspect-many": lambda: render_inspection(look(classes=40, labelled=300)),
+    "inspect-long": lambda: render_inspection(look(word=LONG)),
+    "inspect-whole": lambda: render_inspection(look(labelled=600)),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages")
+    for name, render in PAGES.items():
+        write_html(render(), folder / f"{name}.html")
+    return folder
+
+
+@pytest.mark.parametrize("width", [320, 390, 1440])
+@pytest.mark.parametrize("name", PAGES)
+def test_it_loads_quietly_and_nothing_overflows(browser, folder, name, width):
+    path = folder / f"{name}.html"
+    browser.open(path, width=width)
+    browser.value("new Promise((done) => setTimeout(done, 30))")
+    assert browser.requests == [path.as_uri()]
+    assert browser.complaints == []
+    assert browser.value(f"[{ROOT}.clientWidth, {ROOT}.scrollWidth]") == [width, width]
+    cells = "[...document.querySelectorAll('.ladder .value, .bars .value, .shares td')]"
+    over = f"{cells}.filter((one) => one.scrollWidth > one.clientWidth + 1).length"
+    assert name.endswith(("many", "long")) or browser.value(over) == 0
+    if width == 1440:
+        box = "document.querySelector('[aria-label=\"Results per seed\"]')"
+        assert browser.value(f"{box} ? {box}.scrollWidth - {box}.clientWidth : 0") == 0
+
+
+@pytest.mark.parametrize("width", [320, 390, 1440])
+def test_marks_of_a_list_stay_inside_its_card(browser, folder, width):
+    browser.open(folder / "inspect.html", width=width)
+    lists = "[...document.querySelectorAll('main ul')].filter((one) =>"
+    lists += " getComputedStyle(one.firstElementChild).display == 'list-item'"
+    lists += " && getComputedStyle(one).listStyleType != 'none')"
+    rooms = browser.value(f"{lists}.map((one) => parseFloat(getComputedStyle(one).paddingLeft))")
+    assert len(rooms) == 1
+    assert min(rooms) >= 14  # a mark hangs out to the left of its line
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_dots_of_all_rows_share_one_axis(browser, folder, width):
+    browser.open(folder / "compare.html", width=width)
+    for place in (0, 1):
+        rows = f"[...document.querySelectorAll('.dots')[{place}].querySelectorAll('svg')]"
+        ends = browser.value(
+            f"{rows}.map((one) => one.getBoundingClientRect())"
+            ".map((box) => [Math.round(box.left), Math.round(box.right)].join())"
+        )
+        assert len(set(ends)) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "dark"),
+    [
+        *((name, 390, False) for name in ("run", "compare", "inspect")),
+        *((name, 1440, True) for name in ("run", "compare", "inspect")),
+        *((name, 1440, False) for name in ("run-fraud", "compare", "inspect", "inspect-many")),
+    ],
+)
+def test_no_barrier_is_found(browser, folder, name, width, dark):
+    found = find_spec("axe_core_python")
+    if found is None:
+        pytest.skip("axe-core-python is not installed")
+    source = Path(found.origin).with_name("axe.min.js").read_text(encoding="utf-8")
+    browser.open(folder / f"{name}.html", width=width, dark=dark)
+    browser.value(f"{source}; true")
+    faults = browser.value(
+        """axe.run(document, { resultTypes: ["violations"] }).then((found) => found.violations
+          .filter((one) => ["serious", "critical"].includes(one.impact))
+          .map((one) => [one.id, one.nodes.length, one.nodes[0].html]))"""
     )
-    wrapper = tmp_path / "wrapper.html"
-    wrapper.write_text(WRAPPER.format(frames=frames), encoding="utf-8")
-    command = [
-        BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
-        "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars",
-        "--allow-file-access-from-files", f"--user-data-dir={tmp_path / 'profile'}",
-        "--dump-dom", wrapper.as_uri(),
-    ]  # fmt: skip
-    dumped = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
-    found = re.search(r'<pre id="found">(.*?)</pre>', dumped)
-    assert found is not None
-    measured = json.loads(found.group(1))
-    assert [one[:3] for one in measured] == [
-        [width, width, 1] for _ in range(3) for width in WIDTHS
-    ]
-    assert [one[3] for one in measured if one[0] == max(WIDTHS)] == [[0]] * 3
+    assert faults == []
+    assert browser.value("axe.run(document).then((found) => found.passes.length)") > 10
+
+
+def test_the_button_copies_the_command(browser, folder):
+    browser.open(folder / "compare.html", width=1280)
+    browser.value(
+        "navigator.clipboard.writeText = (text) => "
+        "{ window.copied = text; return Promise.resolve(); }"
+    )
+    browser.point("document.querySelector('.command button')", click=True)
+    assert browser.value("window.copied") == COMMAND
+    assert browser.value("document.querySelector('.command button').textContent") == "Copied"
+    assert browser.complaints == []
+
+
+def test_without_a_clipboard_the_command_is_selected(browser, folder):
+    browser.open(folder / "compare.html", width=390)
+    browser.value("navigator.clipboard.writeText = () => Promise.reject(new Error('no'))")
+    browser.value("document.querySelector('.command button').focus()")
+    for kind in ("rawKeyDown", "char", "keyUp"):
+        key = {"key": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"}
+        browser.send("Input.dispatchKeyEvent", type=kind, **key)
+    browser.value("new Promise((done) => setTimeout(done, 20))")
+    assert browser.value("String(getSelection())") == COMMAND
+
+
+@pytest.fixture
+def page(browser, folder):
+    """The page with a map."""
+    browser.open(folder / "run.html", width=1280)
+    return browser
+
+
+def press(page, key, code=0):
+    for kind in ("keyDown", "keyUp"):
+        page.send("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code)
+
+
+def test_buttons_choose_the_colours_and_highlight_a_class(page):
+    widths = "['.frame', 'main'].map((name) => document.querySelector(name).clientWidth)"
+    frame, main = page.value(widths)
+    assert frame > 0.8 * main
+    circles = "[...document.querySelectorAll('.nodes circle')]"
+    fill = f"{circles}.map((one) => getComputedStyle(one).fill)"
+    assert len(set(page.value(fill))) == 7
+    for name, shades in (("cluster", 10), ("prediction", 3)):
+        page.point(f"document.querySelector('.switch [data-colours={name}]')", click=True)
+        assert len(set(page.value(fill))) == shades
+    pressed = "[...document.querySelectorAll('.switch [data-colours]')].map((b) => b.ariaPressed)"
+    assert page.value(pressed) == ["false", "true", "false"]
+    faint = f"{circles}.filter((one) => getComputedStyle(one).opacity < 0.5).length"
+    for wanted in (60 - 9, 0):
+        page.point("document.querySelector('.classes button')", click=True)
+        assert page.value(faint) == wanted
+
+
+def test_buttons_and_keys_zoom_and_move(page):
+    page.point("document.querySelector('[data-zoom=in]')", click=True)
+    assert page.value(WIDTH) == 150
+    page.value("document.querySelector('.frame').focus()")
+    press(page, "+")
+    assert page.value(WIDTH) == 225
+    left = "parseFloat(document.querySelector('.nodes').getAttribute('x'))"
+    at = page.value(left)
+    press(page, "ArrowRight", 39)
+    assert page.value(left) < at
+    for key in ("0", "-"):
+        press(page, key)
+        assert page.value(WIDTH) == 100
+
+
+def test_pointing_at_a_node_names_it(page):
+    assert page.value(f"{TIP}.hidden")
+    page.point("document.querySelectorAll('.nodes circle')[5]")
+    assert not page.value(f"{TIP}.hidden")
+    assert page.value(f"{TIP}.textContent").startswith("Topic ")
+    page.point("document.querySelector('h1')")
+    assert page.value(f"{TIP}.hidden")

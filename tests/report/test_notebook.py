@@ -3,8 +3,7 @@
 import re
 
 import pytest
-from compared import compared
-from looks import look
+from samples import compared, look
 
 import evengraph as eg
 from evengraph.pipeline.run import RunPlan, run
@@ -64,7 +63,6 @@ def test_an_inspection_a_comparison_and_a_run(graph, parse):
     plan = RunPlan(
         dataset="toy",
         graph=graph,
-        imbalance="natural",
         protocol=Natural(train=0.4, val=0.3),
         methods={"gcn": eg.GCN(max_epochs=1)},
         seeds=[0],

@@ -1,7 +1,6 @@
 """Encoders: columns to features, to JSON and back, against scikit-learn and NetworkX."""
 
 import json
-import re
 from datetime import date
 from decimal import Decimal
 
@@ -195,8 +194,6 @@ def test_booleans_and_dates():
     assert found.tolist() == [[1, -1], [-1, 1], [0, -1], [1, 1]]
     later = pd.DataFrame({"b": ["true", "0"], "d": pd.to_datetime(["2024-01-02", None])})
     assert fitted(frame).transform(later).tolist() == [[1, 0], [-1, 0]]
-    with pytest.raises(ValueError, match="column 'b', row 1 holds 'maybe'; expected true"):
-        fitted(frame).transform(later.assign(b="maybe"))
 
 
 def test_other_numbers():
@@ -282,61 +279,6 @@ def test_features_as_they_are():
     assert encoder.transform(frame).tolist() == [[1, 5], [3, 4], [5, 6]]
     with pytest.raises(ValueError, match="column 'x1', row 1 is infinite"):
         encoder.transform(pd.DataFrame({"x0": [1.0], "x1": [np.inf]}))
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ([1.0, -np.inf, 2.0], "nodes, column 'n', row 2 is infinite"),
-        (["1", "2", "3", "4", "inf"], "nodes, column 'n', row 5 is infinite"),
-        (
-            ["1", "2", "3", "four", "5"],
-            "nodes, column 'n': 1 of 5 cells is not a number ('four' in row 4): mixed types; fix "
-            "or empty it, or drop the column.",
-        ),
-        (
-            [*map(str, range(20)), "", "a", "b", "c", "d"],
-            "4 of 24 cells are not numbers (first: 'a' in row 22, 'b' in row 23, 'c' in row 24): "
-            "mixed types; fix or empty them, or drop the column.",
-        ),
-        (
-            [*(f"2024-01-{day}" for day in range(10, 19)), "yesterday"],
-            "nodes, column 'n': 1 of 10 cells is not a date ('yesterday' in row 10): mixed types; "
-            "fix or empty it, or drop the column.",
-        ),
-        (
-            ["22.12.2016", *["2024-01-10"] * 4, None, *["2024-01-11"] * 4, "5"],
-            "2 of 10 cells are not dates ('22.12.2016' in row 1, '5' in row 11): mixed types",
-        ),
-        ([1, "a", 2], "row 2 holds 'a', other rows hold 1: mixed types"),
-        ([{"a": 1}, None], "row 1 holds a dict; a cell must hold one"),
-        (["2024-01-01", "2024-02-31"], "row 2 holds '2024-02-31'; expected a date"),
-    ],
-)
-def test_bad_columns(values, message):
-    with pytest.raises(ValueError, match=re.escape(message)) as caught:
-        fitted(pd.DataFrame({"n": pd.Series(values, dtype=object)}))
-    assert "\n" not in str(caught.value)
-
-
-def test_bad_rows_of_later():
-    encoder = fitted(pd.DataFrame({"n": [1, 2, 3]}))
-    with pytest.raises(ValueError, match="column 'n', row 2 holds 'x'; expected a number"):
-        encoder.transform(pd.DataFrame({"n": ["1", "x"]}))
-    with pytest.raises(ValueError, match=r"2 of 3 cells .* \('x' in row 2, 'y' in row 3\); exp"):
-        encoder.transform(pd.DataFrame({"n": ["1", "x", "y"]}))
-    with pytest.raises(ValueError, match="nodes has no column 'n'; its columns are: m"):
-        encoder.transform(pd.DataFrame({"m": [1]}))
-
-
-def test_bad_stored_encoders():
-    stored = fitted(pd.DataFrame({"n": [1, 2, 3]})).as_dict()
-    with pytest.raises(ValueError, match=r"version .* must be 2, got 9; .* train again"):
-        FeatureEncoder.from_dict(stored | {"version": 9})
-    with pytest.raises(ValueError, match=r"kind of an encoder must be one of .*, got 'magic'"):
-        FeatureEncoder.from_dict(stored | {"columns": [{"kind": "magic"}]})
-    with pytest.raises(ValueError, match="kind 'number' is incomplete"):
-        FeatureEncoder.from_dict(stored | {"columns": [{"kind": "number", "column": "n"}]})
 
 
 def test_features_of_words_are_known():
@@ -448,25 +390,6 @@ def test_an_encoder_saved_before_there_were_curves_gives_the_same_features():
     old = from_dict({"kind": "number", **fields})
     assert type(old) is Number
     assert old.transform(pd.Series([None, 2.0, 1e9]), "")[:, 0].tolist() == [-1.75, -2.0, 1e6]
-
-
-PLAIN = {"column": "a", "median": 0.0, "mean": 0.0, "scale": 1.0}
-
-
-@pytest.mark.parametrize(
-    ("stored", "told"),
-    [
-        ({"kind": "number", "scale": 0}, "scale of an encoder must not be 0"),
-        ({"kind": "vector", "mean": [1.0], "scale": 0.0}, "scale of an encoder must not be 0"),
-        ({"kind": "log", "unit": 0.0}, "unit of an encoder must be above 0"),
-        ({"kind": "quantile", "quantiles": []}, "quantiles of an encoder must not be empty"),
-        ({"kind": "date", "form": "a"}, "form of dates must be one of .*, got 'a'"),
-    ],
-)
-def test_stored_numbers_that_nothing_can_be_divided_by_are_refused(stored, told):
-    fields = {"column": "a"} if stored["kind"] == "vector" else PLAIN
-    with pytest.raises(ValueError, match=told):
-        from_dict(fields | stored)
 
 
 def test_a_column_of_the_smallest_numbers_is_scaled():
@@ -581,9 +504,6 @@ def test_items_as_scikit_learn_does_it(form):
 def test_two_lists_in_a_cell_are_not_one():
     values = pd.Series(["[1],[2]", "[1]", "[2]"] * 20, name="tags")
     assert fit_column(values, "t").names == ("tags=[1]", "tags=[2]")  # separated by commas
-    encoder = fit_column(pd.Series(["[1, 2]", "[1]", "[2]"] * 20, name="tags"), "t")
-    with pytest.raises(ValueError, match=re.escape("row 1 holds '[1],[2]'; expected a list")):
-        encoder.transform(values, "t")
 
 
 def test_parquet_and_json_and_back(tmp_path):
@@ -672,25 +592,6 @@ def test_whole_numbers_are_items_unless_they_repeat():
 
 
 @pytest.mark.parametrize(
-    ("cells", "message"),
-    [
-        ([[0.5, 1.5], [0.5], [1.5, 2.5]], "column 'v', row 2 holds 1 numbers, expected 2"),
-        ([[0.5, 1.5], [0.5, None]], "column 'v', row 2 holds a list in which an item is not"),
-        ([[0.5, np.inf], [0.5, 1]], "column 'v', row 1 holds a list in which an item is not"),
-    ],
-)
-def test_bad_vectors(cells, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        fit_column(pd.Series(cells, name="v"), "t")
-
-
-def test_a_new_cell_that_is_no_list():
-    encoder = fit_column(pd.Series(['["a"]', '["a", "b"]', '["b"]'] * 3, name="tags"), "t")
-    with pytest.raises(ValueError, match=r"column 'tags', row 2 holds '\[a'; expected a list"):
-        encoder.transform(pd.Series(["[]", "[a"], name="tags"), "t")
-
-
-@pytest.mark.parametrize(
     ("cells", "reason"),
     [
         ([[f"u{i}"] for i in range(20)], "none of its 20 items occurs on 5 nodes"),
@@ -712,14 +613,6 @@ def test_an_item_is_left_out(cells):
     found = without_item(values, "t", "b")
     assert found.index.tolist() == [5, 6, 7, 8, 9]
     assert found.tolist()[:3] == [["a"], [], []]
-    with pytest.raises(ValueError, match="no list holds the item 'd'"):
-        without_item(values, "t", "d")
-
-
-def test_vectors_with_huge_numbers_are_refused():
-    column = pd.Series([[1e200, 1.0], [2.0, 1.0]], name="v")
-    with pytest.raises(ValueError, match="mine, column 'v' holds a vector with a number above"):
-        Vector.fit(column, "mine")
 
 
 BITS = (np.random.default_rng(0).random((40, 60)) < 0.2).astype(int)

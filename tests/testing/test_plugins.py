@@ -76,11 +76,11 @@ assert "270" in listed[0] and "package evengraph-example" in listed[0], listed
 assert str(Path("cache/rings").resolve()) in evengraph("data fetch rings").replace("\\n", "")
 assert Path("cache/rings/rings.npz").exists()
 assert "Nearest mean" in evengraph(
-    "run rings --imbalance natural --method nearestmean --set max_epochs=3 --seeds 1 --out runs"
+    "run rings --split natural --method nearestmean --set max_epochs=3 --splits 1 --out runs"
 )
 assert Path("runs/result.json").exists()
 assert "Nearest mean" in evengraph(
-    "compare toy --methods gcn,nearestmean --splits 2 --set max_epochs=2 --out compared"
+    "compare toy --method gcn,nearestmean --splits 2 --set max_epochs=2 --out compared"
 )
 """
 

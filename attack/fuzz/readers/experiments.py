@@ -82,7 +82,6 @@ class ResultPage(Reader):
         plan = RunPlan(
             dataset="toy",
             graph=eg.load("toy", num_nodes=40, num_edges=120, num_features=8, num_classes=2),
-            imbalance="natural",
             protocol=eg.splits.Natural(),
             methods={"gcn": eg.GCN(max_epochs=1)},
             seeds=[1, 2],

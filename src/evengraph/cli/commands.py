@@ -17,14 +17,22 @@ from rich.markup import escape
 
 from evengraph import __version__
 from evengraph.cli.compare import compare
-from evengraph.cli.console import Command, Group, err, out, print_error, remember
+from evengraph.cli.console import (
+    Command,
+    Group,
+    err,
+    launched_ranks,
+    out,
+    print_error,
+    remember,
+    speaks_for_all,
+)
 from evengraph.cli.data import data_app
 from evengraph.cli.explain import explain
 from evengraph.cli.export import export
 from evengraph.cli.inspect import inspect
 from evengraph.cli.methods import methods
 from evengraph.cli.predict import predict
-from evengraph.cli.ranks import launched_ranks, speaks_for_all
 from evengraph.cli.run import run
 
 
@@ -48,6 +56,30 @@ def sigterm_interrupts() -> Iterator[list[int]]:
         yield received
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+FORMER = {"--methods": "--method", "--imbalance": "--split", "--seeds": "--splits"}
+"""Former names of options, by what they are called now."""
+
+FORMER_EXPLAIN = {"--data": "--known", "--edges": "--known-edges"}
+
+
+def current_words(arguments: Sequence[str]) -> list[str]:
+    """The words of a command line with former names of options replaced, and a hint for each."""
+    command = next(iter(arguments), "")
+    former = FORMER | (FORMER_EXPLAIN if command == "explain" else {})
+    words: list[str] = []
+    for place, word in enumerate(arguments):
+        name, equals, value = word.partition("=")
+        if name in former:
+            err.print(f"Hint: {name} is now {former[name]}.", soft_wrap=True)
+            word = f"{former[name]}{equals}{value}"
+            if name == "--seeds" and equals and value.isdigit():  # the seed, not how many
+                word = f"{former[name]}={value}-{value}"
+        elif place and arguments[place - 1] == "--seeds" and word.isdigit():
+            word = f"{word}-{word}"
+        words.append(word)
+    return words
 
 
 app = typer.Typer(
@@ -88,6 +120,7 @@ def _print_version(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; an input error prints one line and exits with status 2."""
+    arguments = current_words(sys.argv[1:] if arguments is None else arguments)
     remember(arguments)
     # PyG calls it when it is imported; there is nothing that a user could change
     warnings.filterwarnings("ignore", "`torch.jit.script` is deprecated")
@@ -99,10 +132,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(status)
 
 
-def _status(arguments: Sequence[str] | None) -> int:
+def _status(arguments: Sequence[str]) -> int:
     """Run the command line; returns its exit status."""
     try:
-        with launched_ranks(sys.argv[1:] if arguments is None else arguments):
+        with launched_ranks(arguments):
             status = app(args=arguments, prog_name="evengraph", standalone_mode=False)
     except KeyboardInterrupt:
         status = 130

@@ -1,15 +1,17 @@
-"""Consoles: results go to standard output, everything else to standard error."""
+"""Consoles, and the processes that torchrun has started: the first one prints and writes."""
 
 from __future__ import annotations
 
+import os
 import shlex
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from shlex import join
+from tempfile import TemporaryDirectory
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -18,6 +20,9 @@ from typer.core import TyperCommand, TyperGroup
 from evengraph.cli.options import FLAGS
 from evengraph.core.errors import ArgumentError
 from evengraph.core.text import make_console
+
+if TYPE_CHECKING:
+    from evengraph.training.ranks import Ranks
 
 out: Console = make_console(highlight=False, emoji=False)
 err: Console = make_console(stderr=True, highlight=False, emoji=False)
@@ -89,9 +94,9 @@ class StageLines:
 _ARGUMENTS: ContextVar[tuple[str, ...]] = ContextVar("arguments", default=())
 
 
-def remember(arguments: Sequence[str] | None) -> None:
-    """Keep the arguments of this call of the command line; None stands for those of the process."""
-    _ARGUMENTS.set(tuple(sys.argv[1:] if arguments is None else arguments))
+def remember(arguments: Sequence[str]) -> None:
+    """Keep the arguments of this call of the command line."""
+    _ARGUMENTS.set(tuple(arguments))
 
 
 def typed_command(*more: str) -> str:
@@ -121,3 +126,45 @@ def _without_flag_types(params: list[Any]) -> list[Any]:
         if getattr(param, "is_flag", False):
             param.metavar = ""
     return params
+
+
+_CURRENT: ContextVar[tuple[Ranks, Path] | None] = ContextVar("ranks", default=None)
+
+
+@contextmanager
+def launched_ranks(arguments: Sequence[str]) -> Iterator[None]:
+    """Join the processes that torchrun has started; the others but the first print nothing."""
+    if os.environ.get("WORLD_SIZE", "1") == "1":  # torch is not imported
+        yield
+        return
+    from evengraph.training.ranks import joined_ranks
+
+    with TemporaryDirectory() as scratch, joined_ranks() as ranks:
+        if not ranks.is_alone and [*arguments, ""][0] != "run":
+            raise ValueError("Several processes are for evengraph run; start others only once.")
+        out.quiet = err.quiet = ranks.rank > 0
+        _CURRENT.set((ranks, Path(scratch)))
+        yield
+
+
+def current_ranks() -> Ranks:
+    """The processes of this command."""
+    from evengraph.training.ranks import ALONE
+
+    current = _CURRENT.get()
+    return ALONE if current is None else current[0]
+
+
+def own_folder(folder: Path, name: str) -> Path:
+    """Where this process writes to: for all but the first a folder that is removed at the end."""
+    current = _CURRENT.get()
+    return folder if current is None or current[0].rank == 0 else current[1] / name
+
+
+def speaks_for_all(error: Exception) -> bool:
+    """Whether this process is the one to print an error that others may have as well."""
+    current = _CURRENT.get()
+    if current and not current[0].is_first_with(f"{type(error).__name__}: {error}"):
+        return False
+    err.quiet = False
+    return True

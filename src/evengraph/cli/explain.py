@@ -27,7 +27,6 @@ def explain(
     data: Annotated[
         str | None,
         typer.Option(
-            "--data",
             "--known",
             help="The known tables, if they have moved. Default: where they were in training.",
         ),
@@ -43,9 +42,7 @@ def explain(
     to: Annotated[Path | None, typer.Option("--out", help="SVG file to draw to.")] = None,
     edges: Annotated[
         str | None,
-        typer.Option(
-            "--edges", "--known-edges", help="Known edges table.", rich_help_panel=OWN_FILES
-        ),
+        typer.Option("--known-edges", help="Known edges table.", rich_help_panel=OWN_FILES),
     ] = None,
 ) -> None:
     """Show which columns, labelled nodes and clusters a prediction rests on, and draw them."""

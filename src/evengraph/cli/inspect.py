@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evengraph.cli.console import err, out, print_sentence, print_written, typed_command
-from evengraph.cli.options import Columns, Data, DataRoot, Minority, Ratio, column_options
+from evengraph.cli.options import (
+    BENCHMARKS,
+    Columns,
+    Data,
+    DataRoot,
+    Minority,
+    Ratio,
+    column_options,
+)
+from evengraph.core.wings import is_packed, wing
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,9 +41,13 @@ def inspect(
     labelled: Annotated[
         float | None, typer.Option(help="Use only this share of the labels of every class.")
     ] = None,
-    imbalance: Annotated[
+    split_name: Annotated[
         str | None,
-        typer.Option(help="Use only the training labels of a split: step, longtail, ..."),
+        typer.Option(
+            "--split",
+            help="Use only the training labels of a split: step, longtail, ...",
+            rich_help_panel=BENCHMARKS,
+        ),
     ] = None,
     minority: Minority = None,
     ratio: Ratio = None,
@@ -52,7 +65,7 @@ def inspect(
 
     packed = _packed_content(data, columns)
     if packed is not None and packed["large"]:
-        if labelled is not None or imbalance is not None or to is not None:
+        if labelled is not None or split_name is not None or to is not None:
             raise ValueError(
                 f"{data} is too large to be read: it takes no other option than --json."
             )
@@ -61,7 +74,7 @@ def inspect(
     source = open_data(data, data_root, columns)
     options = {"minority": minority, "ratio": ratio}
     given = {name: value for name, value in options.items() if value is not None}
-    graph, seen = _visible_labels(source.graph, labelled, imbalance, given, seed)
+    graph, seen = _visible_labels(source.graph, labelled, split_name, given, seed)
     if to is not None and to.exists() and not to.is_dir():
         raise ValueError(f"--out takes a folder, and {to} is a file.")
     with err.status("inspecting"):
@@ -84,14 +97,13 @@ def _print_inspection(
     content: dict[str, Any], source: GraphSource, packed: dict[str, Any] | None
 ) -> None:
     """Print the inspection, the split that run would use, and the commands to run next."""
-    from evengraph.cli.run import given_split
-    from evengraph.disk.inspection import methods_view
+    from evengraph.cli.training import given_split
     from evengraph.report.terminal import inspection_view
     from evengraph.splits import SPLITS
 
     out.print(inspection_view(content))
     if packed is not None and packed["num_nodes"] >= MIN_NODES:
-        out.print("", methods_view(packed), sep="\n")
+        out.print("", wing("disk").methods_view(packed), sep="\n")
     if not source.is_dataset and source.default_split == "given":
         split = given_split(source.graph, SPLITS["given"]().val)
         print_sentence(f"Split: run uses {split}.")
@@ -117,33 +129,28 @@ def _packed_content(data: str, columns: Columns) -> dict[str, Any] | None:
 
     It is large if the usual inspection would take more than a part of the memory.
     """
-    from evengraph.disk import PackedGraph, is_packed
-    from evengraph.disk.inspection import inspect_packed
-    from evengraph.disk.open import memory_to_read
-
     if columns or not is_packed(data):
         return None
-    packed = PackedGraph.open(data)
+    disk = wing("disk")
+    packed = disk.PackedGraph.open(data)
     with err.status("inspecting"):
         packed.check()
-        inspection = inspect_packed(packed)
-    large = SLOWER * memory_to_read(packed) > min(inspection.free_memory, LARGE)
-    return inspection.as_dict() | {"large": large}
+        inspection = disk.inspect_packed(packed)
+    large = SLOWER * disk.memory_to_read(packed) > min(inspection.free_memory, LARGE)
+    return {**inspection.as_dict(), "large": large}
 
 
 def _print_packed(content: dict[str, Any], json: bool) -> None:
-    from evengraph.disk.inspection import packed_view
-
     if json:
         out.print(dumps(content, indent=1), soft_wrap=True, markup=False)
     else:
-        out.print(packed_view(content))
+        out.print(wing("disk").packed_view(content))
 
 
 def _visible_labels(
     graph: Graph,
     share: float | None,
-    imbalance: str | None,
+    split: str | None,
     options: dict[str, Any],
     seed: int,
 ) -> tuple[Graph, Tensor | None]:
@@ -151,17 +158,17 @@ def _visible_labels(
     from evengraph.cli.options import make_protocol
     from evengraph.splits import Natural, SplitProtocol
 
-    if share is not None and imbalance is not None:
-        raise ValueError("give either --labelled or --imbalance, not both.")
-    if options and imbalance is None:
-        raise ValueError(f"--{next(iter(options))} needs --imbalance, such as --imbalance step.")
+    if share is not None and split is not None:
+        raise ValueError("give either --labelled or --split, not both.")
+    if options and split is None:
+        raise ValueError(f"--{next(iter(options))} needs --split, such as --split step.")
     protocol: SplitProtocol
     if share is not None:
         if not 0 < share < 1:
             raise ValueError(f"labelled must lie between 0 and 1, got {share}.")
         protocol = Natural(train=share, val=(1 - share) / 2)
-    elif imbalance is not None:
-        protocol = make_protocol(imbalance, options)
+    elif split is not None:
+        protocol = make_protocol(split, options)
     else:
         return graph, None
     task = protocol(graph, seed=seed)

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from shlex import join
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rich.markup import escape
 
 from evengraph.cli.console import StageLines, err, print_notes
 from evengraph.cli.options import FLAGS, Columns
-from evengraph.core.task import Task
-from evengraph.datasets import DATASETS
-from evengraph.disk import PackedGraph, is_packed
-from evengraph.pipeline.sources import (
-    GraphSource,
-    open_dataset,
-    open_on_disk,
-    open_tables,
-)
-from evengraph.training.ranks import ALONE, Ranks
+from evengraph.core.wings import is_packed, wing
 
 if TYPE_CHECKING:
+    from evengraph.core.task import Task
     from evengraph.inspection import Inspection
     from evengraph.pipeline.sources import GraphSource
-
+    from evengraph.training.ranks import Ranks
 
 LISTS = {"drop", "unlabelled"}
 """Column options with values such as a,b."""
@@ -46,14 +38,18 @@ def open_data(
 
     A packed graph may stay on disk; `memory` is then the limit, and `ranks` work on it together.
     """
-    if is_packed(data) and not PackedGraph.open(data).num_classes:
+    from evengraph.datasets import DATASETS
+    from evengraph.pipeline.sources import open_dataset, open_tables
+    from evengraph.training.ranks import ALONE
+
+    if is_packed(data) and not wing("disk").PackedGraph.open(data).num_classes:
         raise ValueError(f"{data} was packed without labels; pack it again with a label column.")
     if on_disk:
         if columns and is_packed(data):
             flags = ", ".join(FLAGS.get(name, f"--{name}") for name in columns)
             raise ValueError(f"{data} is packed: `pack` has chosen its columns; leave out {flags}.")
-        progress = StageLines()
-        return open_on_disk(data, memory, device=device, progress=progress, ranks=ranks or ALONE)
+        options = {"device": device, "progress": StageLines(), "ranks": ranks or ALONE}
+        return cast(GraphSource, wing("disk").open_on_disk(data, memory, **options))
     if data in DATASETS:
         if columns:
             flag = FLAGS.get(next(iter(columns)), f"--{next(iter(columns))}")
@@ -157,26 +153,6 @@ def check_folder(folder: Path) -> None:
                 path.rmdir()
 
 
-class LateErrors:
-    """Errors of files that are raised once everything else has been written."""
-
-    def __init__(self) -> None:
-        self.errors: list[OSError] = []
-
-    @contextmanager
-    def later(self) -> Iterator[None]:
-        """Put off an error in this block."""
-        try:
-            yield
-        except OSError as error:
-            self.errors.append(error)
-
-    def throw(self) -> None:
-        """Raise the first error, if there was one."""
-        if self.errors:
-            raise self.errors[0]
-
-
 FOUND = ("label", "id", "source", "target", "split")
 """Roles whose column may have been found, where the user named none."""
 
@@ -262,8 +238,6 @@ def _is_folder_or_table(path: Path) -> bool:
 
 def predict_words(data: str, columns: Columns) -> list[str]:
     """DATA of `predict` that names the same graph, with its lists; empty for a packed graph."""
-    from evengraph.disk import is_packed
-
     if is_packed(Path(data).expanduser()):
         return []
     edges = [columns["edges"]] if "edges" in columns else []

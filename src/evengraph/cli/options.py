@@ -12,14 +12,15 @@ from glob import escape, glob
 from importlib.metadata import entry_points
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
+from typer.models import OptionInfo
 
 from evengraph.core.errors import unknown
-from evengraph.methods import METHODS
-from evengraph.pipeline.parsing import known_method, parse_fields
-from evengraph.splits import SPLITS, SplitProtocol
+
+if TYPE_CHECKING:
+    from evengraph.splits import SplitProtocol
 
 PROTOCOL_OPTIONS = ("minority", "ratio", "train", "val")
 """Parameters of split protocols that have an option."""
@@ -27,6 +28,9 @@ PROTOCOL_OPTIONS = ("minority", "ratio", "train", "val")
 
 def parse_methods(text: str) -> list[str]:
     """Read `gcn`, `gcn,lte4g` or `all`."""
+    from evengraph.methods import METHODS
+    from evengraph.pipeline.parameters import known_method
+
     parts = [part.strip() for part in text.split(",")]
     if "all" in parts:
         return list(METHODS)
@@ -40,6 +44,9 @@ def parse_settings(
 
     `METHOD.NAME=VALUE` applies to that method, `NAME=VALUE` to all methods that have the parameter.
     """
+    from evengraph.methods import METHODS
+    from evengraph.pipeline.parameters import known_method, parse_fields
+
     names = {
         method: [*(item.name for item in fields(METHODS[method])), *METHODS[method].former_params]
         for method in methods
@@ -75,6 +82,8 @@ def parse_settings(
 
 def _check_known(method: str, names: Sequence[str], settings: Sequence[str]) -> None:
     """Raise for a parameter that other methods have, and name some of them."""
+    from evengraph.methods import METHODS
+
     for name in (setting.partition("=")[0].strip() for setting in settings):
         others = [m for m in METHODS if name in {item.name for item in fields(METHODS[m])}]
         if name not in names and others:
@@ -85,6 +94,8 @@ def _check_known(method: str, names: Sequence[str], settings: Sequence[str]) -> 
 
 def _not_run(owner: str, methods: Sequence[str], text: str) -> str:
     """Why a parameter of a method cannot be set, and where it can."""
+    from evengraph.methods import METHODS
+
     message = f"{owner} is not among the methods to run: {', '.join(methods)}."
     if any(METHODS[method].selects_itself for method in methods):
         setting = text.partition(".")[2]
@@ -97,6 +108,8 @@ def _not_run(owner: str, methods: Sequence[str], text: str) -> str:
 
 def _applied_to(setting: str, having: Sequence[str], lacking: Sequence[str]) -> str:
     """Such as `alpha=2 applied to Uni-GNN only (GCN has no such parameter)`."""
+    from evengraph.methods import METHODS
+
     titles, others = (", ".join(METHODS[m].title for m in part) for part in (having, lacking))
     reason = f" ({others} {'has' if len(lacking) == 1 else 'have'} no such parameter)"
     return f"{setting} applied to {titles} only{reason if lacking else ''}."
@@ -104,8 +117,10 @@ def _applied_to(setting: str, having: Sequence[str], lacking: Sequence[str]) -> 
 
 def make_protocol(name: str, options: Mapping[str, Any]) -> SplitProtocol:
     """A split protocol by its name and the options given for it."""
+    from evengraph.splits import SPLITS
+
     if name not in SPLITS:
-        raise ValueError(unknown("imbalance", name, SPLITS))
+        raise ValueError(unknown("split", name, SPLITS))
     allowed = [item.name for item in fields(SPLITS[name]) if item.name in PROTOCOL_OPTIONS]
     for option in options:
         if option not in allowed:
@@ -165,7 +180,7 @@ def methods() -> list[str]:
 
 def experiments() -> list[str]:
     """Names of all experiments, those of the paper first."""
-    text = files("evengraph").joinpath("experiment", "sources.py").read_text(encoding="utf-8")
+    text = files("evengraph").joinpath("lab", "sources.py").read_text(encoding="utf-8")
     tables = re.findall(r"^(?:EXPERIMENTS|BEYOND) = \((.*?)\)", text, flags=re.M | re.S)
     return re.findall(r'"(\w+)"', " ".join(tables))
 
@@ -185,6 +200,8 @@ def _paths(incomplete: str, suffix: str = "") -> list[str]:
 
 
 OWN_FILES = "Your own files"
+GENERAL = "Training and results"
+BENCHMARKS = "Benchmark protocols"
 
 Data = Annotated[
     str,
@@ -196,12 +213,33 @@ Data = Annotated[
     ),
 ]
 DataRoot = Annotated[
-    Path | None, typer.Option(help="Folder of data sets in PyG's layout, read-only.", metavar="DIR")
+    Path | None,
+    typer.Option(
+        help="Folder of data sets in PyG's layout, read-only.",
+        metavar="DIR",
+        rich_help_panel=BENCHMARKS,
+    ),
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
-Minority = Annotated[int | None, typer.Option(help="Number of minority classes.")]
+Minority = Annotated[
+    int | None, typer.Option(help="Number of minority classes.", rich_help_panel=BENCHMARKS)
+]
 Ratio = Annotated[
-    float | None, typer.Option(help="Size of the smallest class divided by that of the largest.")
+    float | None,
+    typer.Option(
+        help="Size of the smallest class divided by that of the largest.",
+        rich_help_panel=BENCHMARKS,
+    ),
+]
+Train = Annotated[
+    float | None,
+    typer.Option(help="Share of each class for training. Default: 0.1, or 0.6 for your own files."),
+]
+Val = Annotated[
+    float | None,
+    typer.Option(
+        help="Share of each class for validation. Default: 0.1, or 0.2 for your own files."
+    ),
 ]
 Settings = Annotated[
     list[str] | None,
@@ -269,10 +307,18 @@ FLAGS = {
 SWITCHES = ("directed",)
 
 
+def _panel_rank(parameter: inspect.Parameter) -> int:
+    """Arguments, then the user's files, then others, then benchmarks."""
+    about = parameter.annotation.__metadata__[0]
+    if not isinstance(about, OptionInfo):
+        return 0
+    return {OWN_FILES: 1, GENERAL: 2}.get(str(about.rich_help_panel), 3)
+
+
 def column_options(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Replace the parameter `columns` of a command by one option per column, by default all.
 
-    Typer reads options from the signature, so the wrapper declares one with these options last.
+    Typer reads options from the signature, so the wrapper declares one with these options first.
     """
     options = [
         inspect.Parameter(
@@ -302,7 +348,15 @@ def column_options(*names: str) -> Callable[[Callable[..., None]], Callable[...,
             for name, parameter in inspect.signature(command).parameters.items()
             if name != "columns"
         ]
-        signature = inspect.Signature([*parameters, *options], return_annotation=None)
+        for parameter in parameters:
+            option = parameter.annotation.__metadata__[0]
+            if isinstance(option, OptionInfo) and option.rich_help_panel is None:
+                option.rich_help_panel = GENERAL
+        # panels of the help are in the order of the options, those of benchmarks last
+        parameters.sort(key=_panel_rank)
+        count = sum(_panel_rank(parameter) == 0 for parameter in parameters)
+        parameters[count:count] = options
+        signature = inspect.Signature(parameters, return_annotation=None)
         vars(wrapper)["__signature__"] = signature
         wrapper.__annotations__ = {n: p.annotation for n, p in signature.parameters.items()}
         return wrapper

@@ -12,27 +12,15 @@ from rich.markup import escape
 
 from evengraph.cli.console import err, out, print_notes, print_sentence, print_written
 from evengraph.cli.options import COLUMN_HELP, Align, CostAlarm, CostMiss, Memory
+from evengraph.core.wings import stays_on_disk, wing
 
 if TYPE_CHECKING:
-    from evengraph.metrics.calibration import Calibrator
-    from evengraph.metrics.decisions import Costs
     from evengraph.pipeline.model_info import ModelInfo, NewNodes
-    from evengraph.pipeline.predictions import Predictions
+    from evengraph.pipeline.predictions import NodePredictions
     from evengraph.pipeline.table_model import TableModel
 
 
-def show_notes(nodes: NewNodes) -> None:
-    """Print what was done to the tables, and how many nodes the graph says nothing of."""
-    print_notes(nodes.notes, err)
-    if nodes.num_isolated:
-        print_sentence(
-            f"New nodes without edges: {nodes.num_isolated:,} of {len(nodes.ids):,}; their "
-            "predictions cannot use the graph.",
-            err,
-        )
-
-
-def show_drift(predictions: Predictions) -> None:
+def show_drift(predictions: NodePredictions) -> None:
     """Print what was moved back, what else differs from training, and what was not corrected."""
     if predictions.aligned:
         print_sentence(escape(f"{predictions.aligned} --no-align keeps them."), err)
@@ -43,15 +31,24 @@ def show_drift(predictions: Predictions) -> None:
 def show_predictions(
     model: TableModel,
     nodes: NewNodes,
-    predictions: Predictions,
+    predictions: NodePredictions,
     *,
     calibrated: bool,
     top: int | None,
 ) -> None:
     """Print the number of nodes per class, flagged nodes, suspects and how they were decided."""
+    from evengraph.metrics.calibration import RELIABLE_NODES
+
     frame = predictions.frame
-    if calibrated and model.info.calibrator is not None:
-        show_calibrator(model.info.calibrator)
+    calibrator = model.info.calibrator
+    if calibrated and calibrator is not None:
+        print_sentence(calibrator.describe())
+        if calibrator.temperature != 1 and calibrator.nodes < RELIABLE_NODES:
+            print_sentence(
+                f"Warning: {calibrator.nodes} held-out nodes are few, fewer than "
+                f"{RELIABLE_NODES}: calibrated probabilities are rough.",
+                err,
+            )
     predicted = frame["class"].astype(str)  # classes may be integers
     for name in model.classes_:
         out.print(f"{int((predicted == name).sum()):>10,}  {escape(name)}")
@@ -66,7 +63,7 @@ def show_predictions(
 
 
 def _show_suspects(
-    model: TableModel, nodes: NewNodes, predictions: Predictions, positive: int, count: int
+    model: TableModel, nodes: NewNodes, predictions: NodePredictions, positive: int, count: int
 ) -> None:
     """Print the nodes most likely of the positive class, and why."""
     from evengraph.pipeline.explanation import suspects
@@ -92,7 +89,7 @@ def _show_suspects(
     out.print()
 
 
-def show_decisions(predictions: Predictions, info: ModelInfo) -> None:
+def show_decisions(predictions: NodePredictions, info: ModelInfo) -> None:
     """Print the class shares that probabilities were corrected for, and what abstaining gains."""
     if predictions.shares is not None:
         shares = (f"{escape(name)} {share:.1%}" for name, share in predictions.shares.items())
@@ -114,19 +111,6 @@ def show_decisions(predictions: Predictions, info: ModelInfo) -> None:
             f"{level.balanced_error:.1%} instead of {every.balanced_error:.1%})"
         )
     print_sentence(f"{count:>10,}  abstained: {text}")
-
-
-def show_calibrator(calibrator: Calibrator) -> None:
-    """Print what a calibrator does, and warn where it rests on few nodes."""
-    from evengraph.metrics.calibration import RELIABLE_NODES
-
-    print_sentence(calibrator.describe())
-    if calibrator.temperature != 1 and calibrator.nodes < RELIABLE_NODES:
-        print_sentence(
-            f"Warning: {calibrator.nodes} held-out nodes are few, fewer than {RELIABLE_NODES}: "
-            "calibrated probabilities are rough.",
-            err,
-        )
 
 
 def show_flags(frame: Any, name: str, threshold: float, goal: str = "the best F1") -> None:
@@ -229,22 +213,33 @@ def predict(
 ) -> None:
     """Predict the class of every node of a graph with a saved model."""
     from evengraph.cli.opening import check_folder
-    from evengraph.disk.commands import predict_on_disk
     from evengraph.metrics.decisions import Costs
-    from evengraph.pipeline.sources import must_stay_on_disk
+    from evengraph.pipeline.table_model import TableModel
 
     costs = Costs.of(cost_miss, cost_alarm)
-    if memory is not None or must_stay_on_disk(data):
+    if memory is not None or stays_on_disk(data):
         others: dict[str, Any] = {"EDGES": edges, "--known": known, "--lists": lists, "--top": top}
         others |= {"--prior": prior, "--abstain": abstain, "--max-error": max_error}
-        predict_on_disk(model, data, memory, to, calibrated, costs, only_unlabelled, others)
+        wing("disk").predict_on_disk(
+            model, data, memory, to, calibrated, costs, only_unlabelled, others
+        )
         return
     if to.suffix.lower() not in (".csv", ".parquet"):
         raise ValueError(f"--out takes a name that ends in .csv or .parquet, got {to}.")
-    table_model = _load(model, costs, top)
+    table_model = TableModel.load(model)
+    if costs is not None:
+        table_model.use_costs(costs)
+    if top is not None and table_model.info.threshold is None:
+        raise ValueError("--top lists nodes of the rarer of two classes; this model has none.")
     check_folder(to.parent)
     new = _open(table_model, data, edges, (known, known_edges), only_unlabelled, lists)
-    show_notes(new)
+    print_notes(new.notes, err)
+    if new.num_isolated:
+        print_sentence(
+            f"New nodes without edges: {new.num_isolated:,} of {len(new.ids):,}; their "
+            "predictions cannot use the graph.",
+            err,
+        )
     with err.status("predicting"):
         predictions = table_model.predictions(
             new,
@@ -258,18 +253,6 @@ def predict(
     write_predictions(predictions.frame, to)
     show_predictions(table_model, new, predictions, calibrated=calibrated, top=top)
     print_written(to)
-
-
-def _load(folder: Path, costs: Costs | None, top: int | None) -> TableModel:
-    """Load the model, with the threshold of other costs if there are any."""
-    from evengraph.pipeline.table_model import TableModel
-
-    model = TableModel.load(folder)
-    if costs is not None:
-        model.use_costs(costs)
-    if top is not None and model.info.threshold is None:
-        raise ValueError("--top lists nodes of the rarer of two classes; this model has none.")
-    return model
 
 
 def _open(

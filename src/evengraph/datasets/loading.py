@@ -147,16 +147,11 @@ class Listing(NamedTuple):
 
 
 class LocalFiles(NamedTuple):
-    """The files of a graph on this machine; the source is "folder" or "cache"."""
+    """The files of a graph in a folder of this machine; the source is "folder" or "cache"."""
 
     source: str
-    base: Path
+    path: Path
     file_set: FileSet
-
-    @property
-    def path(self) -> Path:
-        """The folder that holds the files."""
-        return self.base / self.file_set.folder
 
     def load(self, dataset: Dataset) -> Data:
         """Check and read the files."""
@@ -261,7 +256,7 @@ def _locate(dataset: Dataset, root: str | Path | None) -> LocalFiles | None:
     for source, base in _base_folders(root):
         for file_set in dataset.file_sets:
             if not _missing_files(base, file_set):
-                return LocalFiles(source, base, file_set)
+                return LocalFiles(source, base / file_set.folder, file_set)
     return None
 
 
@@ -284,8 +279,7 @@ def _obtain(name: str, dataset: Dataset, root: str | Path | None, report: Report
     files = _locate(dataset, root)
     if files is not None:
         return files
-    cache = cache_folder()
-    failures = list(_absences(dataset, root))
+    cache, failures = cache_folder(), list(_absences(dataset, root))
     for label, file_set, fetch_files in _routes(dataset):
         try:
             contents = fetch_files(file_set, report)
@@ -296,8 +290,9 @@ def _obtain(name: str, dataset: Dataset, root: str | Path | None, report: Report
             report(f"{label} failed: {error}")
             failures.append(f"{label}: {error}")
         else:
-            report(f"stored in {cache / file_set.folder}")
-            return LocalFiles("cache", cache, file_set)
+            folder = cache / file_set.folder
+            report(f"stored in {folder}")
+            return LocalFiles("cache", folder, file_set)
     raise DataNotFound(_not_found_message(name, dataset, failures))
 
 
@@ -331,14 +326,14 @@ def _absences(dataset: Dataset, root: str | Path | None) -> Iterator[str]:
 
 def _not_found_message(name: str, dataset: Dataset, failures: list[str]) -> str:
     file_set = dataset.file_sets[0]
-    lines = [f"The data set {name!r} is not on this machine and could not be fetched. Tried:"]
-    lines += [f"  - {line}" for line in failures]
     target = "/".join(part for part in ("<folder>", file_set.folder) if part)
-    lines.append(
+    online = "; or connect to the internet and try again." if _routes(dataset) else "."
+    lines = [
+        f"The data set {name!r} is not on this machine and could not be fetched. Tried:",
+        *(f"  - {line}" for line in failures),
         f"What you can do: put {', '.join(file_set.files)} into {target} and pass root='<folder>' "
-        "(or set EVENGRAPH_DATA)"
-        + ("; or connect to the internet and try again." if _routes(dataset) else ".")
-    )
+        f"(or set EVENGRAPH_DATA){online}",
+    ]
     if dataset.hint:
         lines.append(f"Where to get it: {dataset.hint}.")
     return "\n".join(lines)

@@ -86,7 +86,7 @@ def desk(
     from evengraph.cli.options import parse_seconds
     from evengraph.desk.server import import_server
     from evengraph.methods import DEFAULT_METHOD
-    from evengraph.pipeline.parsing import known_method
+    from evengraph.pipeline.parameters import known_method
 
     if find is not None and model is None:
         raise ValueError("--find goes with --model.")

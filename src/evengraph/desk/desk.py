@@ -33,7 +33,7 @@ from evengraph.desk.training import Trainer, TrainingJob, is_enough
 from evengraph.methods import DEFAULT_METHOD, Method
 from evengraph.methods.bases.saving import MAIN
 from evengraph.pipeline.explanation import Explanation, explain
-from evengraph.pipeline.loading import load_model
+from evengraph.pipeline.model_info import load_model
 
 QUEUE = 30  # nodes ranked at a time
 SHORT = 5  # so few left that the next are ranked

@@ -64,8 +64,8 @@ def pack(
     seed: Annotated[int, typer.Option(help="Random seed.", rich_help_panel=GENERATED)] = 0,
 ) -> None:
     """Convert a graph, even one larger than memory, to a folder that all commands take."""
-    from evengraph.disk.pack import memory_limit, pack_toy
-    from evengraph.disk.pack import pack as pack_data
+    from evengraph.disk.packing import memory_limit, pack_toy
+    from evengraph.disk.packing import pack as pack_data
 
     started, arguments = monotonic(), _arguments(data, edges, columns)
     with _progress() as progress:
@@ -173,8 +173,7 @@ def predict_on_disk(
         others: Options that need the whole graph in memory, by flag; None is not given.
     """
     from evengraph.cli.console import StageLines
-    from evengraph.pipeline.prediction_files import SUFFIXES, write_predictions
-    from evengraph.pipeline.sources import open_on_disk
+    from evengraph.disk.models import SUFFIXES, DiskGraph, open_on_disk, write_predictions
     from evengraph.pipeline.table_model import TableModel
 
     for flag, value in others.items():
@@ -187,7 +186,7 @@ def predict_on_disk(
         table_model.use_costs(costs)
     check_folder(to.parent)
     source = open_on_disk(data, memory, progress=StageLines())
-    assert source.disk is not None
+    assert isinstance(source.disk, DiskGraph)
     line = written(to)
     options = {"calibrated": calibrated, "only_unlabelled": only_unlabelled}
     counts = write_predictions(table_model, source.disk, to, **options)

@@ -15,8 +15,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from evengraph.core.machine import available_memory, format_size
-from evengraph.disk import PackedGraph
 from evengraph.disk.learners import LEARNERS
+from evengraph.disk.packed_graph import PackedGraph
 from evengraph.methods import METHODS
 from evengraph.methods.bases.method import TYPICAL_EPOCHS, estimate, stored_width
 from evengraph.report.terminal import plain_table

@@ -20,7 +20,6 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, pad
 
 from evengraph.core.task import Task
-from evengraph.disk.components import view_tables
 from evengraph.disk.propagation import (
     RowBlocks,
     Walk,
@@ -31,6 +30,7 @@ from evengraph.disk.propagation import (
     mean_tables,
     own_columns,
     rescaled_table,
+    view_tables,
 )
 from evengraph.disk.tables import DerivedTable, JoinedTable, Table
 from evengraph.methods import MLP, Boosting, IceBerg, Logistic, Method, Unison
@@ -150,7 +150,7 @@ class NetworkLearner(Learner[M]):
         """Train a new network where the rows are."""
         method = self.method
         net = new_network(method).to(supply.device)
-        method.net_ = net  # type: ignore[attr-defined]
+        method.net_ = net
         train_network(method, net, epoch(net))
         net.to(method.device_)
 

@@ -1,7 +1,9 @@
-"""Which rows of a graph on disk a fit sees, and what it says about them."""
+"""Learn from and predict graphs on disk, within a limit of memory."""
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -9,14 +11,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from weakref import ref
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from evengraph.core.errors import MissingPackageError
+from evengraph.core.machine import available_memory, format_size, parse_size
 from evengraph.core.rng import generator
 from evengraph.core.task import HIDDEN_LABEL, Task
-from evengraph.disk import PackedGraph
+from evengraph.core.wings import is_packed
+from evengraph.datasets import DATASETS
+from evengraph.disk.graphs import check_encoder, memory_to_read
 from evengraph.disk.learners import LEARNERS, Learner, NetworkLearner, TreeLearner
+from evengraph.disk.packed_graph import PackedGraph
 from evengraph.disk.propagation import FLOAT, Progress, Workspace, no_progress
 from evengraph.disk.shards import RowPlan, sharded_rows
 from evengraph.disk.tables import (
@@ -31,7 +40,13 @@ from evengraph.disk.tables import (
 )
 from evengraph.methods import METHODS, Method
 from evengraph.methods.bases.saving import Labelled
+from evengraph.metrics.binary import flagged
 from evengraph.ops.features import feature_signatures
+from evengraph.pipeline.sources import GraphSource
+from evengraph.pipeline.table_model import TableModel
+from evengraph.tables.cells import import_pandas
+from evengraph.tables.columns import TableColumns
+from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.training import Callback, History
 from evengraph.training.loop import Checkpoint
 from evengraph.training.ranks import ALONE, Ranks
@@ -46,7 +61,7 @@ def sample_nodes(task: Task, room: int, seed: int) -> Tensor:
         return torch.arange(task.graph.num_nodes)
     random = generator(seed)
     others = (~task.train & ~task.val).nonzero().squeeze(1)
-    parts = [*_labelled_parts(task, (room, room), random), _some(others, room, random)]
+    parts = [*_labelled_parts(task, (room, room), random), _sample(others, room, random)]
     return torch.cat(parts).sort().values
 
 
@@ -61,8 +76,8 @@ def _labelled_parts(task: Task, room: tuple[int, int], random: torch.Generator) 
     counts = torch.bincount(labels, minlength=task.num_classes)
     parts = []
     for label, size in enumerate(fair_sizes(counts.tolist(), room[0])):
-        parts.append(_some(task.train_nodes[labels == label], size, random))
-    return [*parts, _some(task.val_nodes, room[1], random)]
+        parts.append(_sample(task.train_nodes[labels == label], size, random))
+    return [*parts, _sample(task.val_nodes, room[1], random)]
 
 
 def fair_sizes(counts: list[int], room: int) -> list[int]:
@@ -122,7 +137,7 @@ def sampling_notes(task: Task, part: Task) -> list[str]:
     return [f"Rows in memory: {', '.join(counts)}, and {others:,} others."]
 
 
-def _some(nodes: Tensor, count: int, random: torch.Generator) -> Tensor:
+def _sample(nodes: Tensor, count: int, random: torch.Generator) -> Tensor:
     """So many nodes at random, or all."""
     if len(nodes) <= count:
         return nodes
@@ -199,6 +214,10 @@ class DiskGraph:
         links, target = PackedLinks(packed), torch.device(device)
         space = Workspace(links, folder, memory, target, progress, ranks)
         return cls(packed, space, features(packed))
+
+    def encoding(self) -> tuple[FeatureEncoder, TableColumns]:
+        """What made the features, and the columns of the tables."""
+        return self.packed.encoding()
 
     def labels(self) -> Data:
         """A graph with the labels and masks of this one, for split protocols.
@@ -436,3 +455,169 @@ def check_method(method: Method, ranks: Ranks = ALONE) -> None:
             f"{method.title} is trained by one process; for {ranks.size} use one of "
             f"{', '.join(names)}."
         )
+
+
+MIN_MEMORY = 32 * 2**20  # to work from disk, besides Python and torch
+
+
+def open_on_disk(
+    path: str | Path,
+    memory: str | int | None = None,
+    *,
+    device: torch.device | str = "cpu",
+    progress: Progress = no_progress,
+    ranks: Ranks = ALONE,
+) -> GraphSource:
+    """Open a packed graph to work from disk.
+
+    Args:
+        path: Its folder.
+        memory: How much to use, such as `4GB`. Default: half of what is free.
+        device: Where to propagate, and to train networks.
+        progress: Called with the name of a stage and the share of it that is done.
+        ranks: The processes that work on it together.
+    """
+    if not ranks.is_alone and not is_packed(path):
+        raise ValueError(f"Several processes train packed graphs alone: pack {path} first.")
+    if not Path(path).expanduser().exists() and str(path) not in DATASETS:
+        raise ValueError(f"{path} does not exist.")
+    if not is_packed(path):
+        raise ValueError(
+            f"memory is for packed graphs: evengraph pack {path} --out graph makes one."
+        )
+    limit = available_memory() // (2 * ranks.here) if memory is None else parse_size(memory)
+    if memory is not None and limit < MIN_MEMORY:
+        raise ValueError(f"memory must be at least {format_size(MIN_MEMORY)}, got {memory}.")
+    packed = PackedGraph.open(path)
+    packed.check()
+    disk = DiskGraph.open(packed, limit, device=device, progress=progress, ranks=ranks)
+    name, data = packed.path.resolve().name, str(packed.path.absolute())
+    return GraphSource(name=name, graph=disk.labels(), data=data, disk=disk)
+
+
+def exceeds_memory(path: str | Path) -> bool:
+    """Whether a packed graph does not fit in memory."""
+    return memory_to_read(PackedGraph.open(path)) > available_memory()
+
+
+SUFFIXES = (".csv", ".parquet", ".npy")
+ID = "id"
+
+Write = Callable[[slice, Any, Tensor], None]
+"""Takes the rows of a block, its table and its probabilities, (n, C)."""
+
+
+def write_predictions(
+    model: TableModel,
+    disk: DiskGraph,
+    path: str | Path,
+    *,
+    calibrated: bool = False,
+    only_unlabelled: bool = False,
+) -> dict[str, int]:
+    """Predict nodes of a graph on disk into a file, which is written completely or not at all.
+
+    A .csv or .parquet file has the columns of `TableModel.predict`, without those of committees;
+    a .npy file holds the probabilities alone, float32, (N, C).
+
+    Returns:
+        How many nodes are predicted in each class; `flagged` counts those, if there is a threshold.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in SUFFIXES:
+        raise ValueError(f"The file must end in {', '.join(SUFFIXES)}, got {path}.")
+    check_encoder(disk.packed, model.info.encoder)
+    names, calibrator = model.classes_, model.info.calibrator
+    if calibrated and calibrator is None:
+        raise ValueError("This model has no calibrator: it was not saved by TableModel.")
+    counts = np.zeros(len(names) + 1, np.int64)
+    chosen = np.asarray(disk.packed.y) < 0 if only_unlabelled else np.ones(disk.x.shape[0], bool)
+    with _writer(path, (int(chosen.sum()), len(names))) as write:
+        for rows, every in disk.predict(model.method_):
+            raw = every[torch.from_numpy(chosen[rows])]
+            shown = calibrator(raw) if calibrated and calibrator is not None else raw
+            table = _table(model, np.asarray(disk.packed.ids[rows])[chosen[rows]], raw, shown)
+            counts[:-1] += np.bincount(shown.argmax(1), minlength=len(names))
+            counts[-1] += int(table.get("flagged", np.zeros(1)).sum())
+            write(rows, table, shown)
+    result = dict(zip(names, counts[:-1].tolist(), strict=True))
+    return result | ({"flagged": int(counts[-1])} if model.info.threshold is not None else {})
+
+
+def _table(
+    model: TableModel, ids: NDArray[Any], raw: Tensor, shown: Tensor
+) -> dict[str, NDArray[Any]]:
+    """The columns of a block."""
+    top, best = shown.max(1)
+    kinds = [int(name) for name in model.classes_] if model.info.integer_labels else model.classes_
+    table = {model.info.columns.id or ID: ids, "class": np.array(kinds)[best.numpy()]}
+    table["probability"] = top.numpy()
+    for name, column in zip(model.classes_, shown.T, strict=True):
+        table[f"p_{name}"] = column.numpy()
+    if model.info.threshold is not None:  # which was chosen before calibration
+        positive, value = model.info.threshold
+        table["flagged"] = flagged(raw[:, positive], value).numpy()
+    return table
+
+
+@contextmanager
+def _writer(path: Path, shape: tuple[int, int]) -> Iterator[Write]:
+    """Yield a function that appends a block; the file is renamed at the end."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
+    opened = {".csv": _csv, ".parquet": _parquet, ".npy": _npy}[path.suffix.lower()]
+    try:
+        with opened(Path(name), shape) as write:
+            yield write
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+@contextmanager
+def _csv(path: Path, shape: tuple[int, int]) -> Iterator[Write]:
+    pandas = import_pandas()
+    with path.open("w", encoding="utf-8", newline="") as file:
+
+        def write(rows: slice, table: dict[str, NDArray[Any]], probabilities: Tensor) -> None:
+            frame, options = pandas.DataFrame(table), {"index": False, "lineterminator": "\n"}
+            frame.to_csv(file, header=rows.start == 0, float_format="%.6f", **options)
+
+        yield write
+
+
+@contextmanager
+def _parquet(path: Path, shape: tuple[int, int]) -> Iterator[Write]:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise MissingPackageError("pyarrow is not installed; try: pip install pyarrow.") from None
+    writers: list[Any] = []
+
+    def write(rows: slice, table: dict[str, NDArray[Any]], probabilities: Tensor) -> None:
+        content = pa.table(table)
+        if not writers:
+            writers.append(pq.ParquetWriter(path, content.schema))
+        writers[0].write_table(content)
+
+    try:
+        yield write
+    finally:
+        for writer in writers:
+            writer.close()
+
+
+@contextmanager
+def _npy(path: Path, shape: tuple[int, int]) -> Iterator[Write]:
+    with path.open("wb") as file:
+        header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, header)
+
+        def write(rows: slice, table: dict[str, NDArray[Any]], probabilities: Tensor) -> None:
+            file.write(probabilities.float().contiguous().numpy().tobytes())
+
+        yield write

@@ -11,9 +11,8 @@ import torch
 from numpy.typing import DTypeLike
 
 from evengraph.core.machine import format_size
-from evengraph.disk import PackWriter
-from evengraph.disk.engine import Engine, Progress, TableFiles, quote_name
-from evengraph.disk.pack_edges import INTEGERS
+from evengraph.disk.engine import INTEGERS, Engine, Progress, TableFiles, quote_name
+from evengraph.disk.graphs import PackWriter
 from evengraph.disk.packed_graph import ArrayFile
 from evengraph.tables import FeatureEncoder, TableColumns
 from evengraph.tables.cells import import_pandas, location

@@ -21,6 +21,9 @@ from numpy.typing import DTypeLike, NDArray
 from evengraph.core.errors import first_line, one_line_errors, short
 from evengraph.core.machine import parse_size
 from evengraph.core.text import html_table
+from evengraph.core.wings import PACKED
+from evengraph.tables.columns import TableColumns
+from evengraph.tables.feature_encoder import FeatureEncoder
 
 BLOCK = 1 << 22  # entries that are looked at together
 DTYPES = {
@@ -218,7 +221,6 @@ def _objects(texts: list[str]) -> NDArray[Any]:
     return result
 
 
-HEADER = "graph.json"
 FORMAT = 1
 REQUIRED = ("indptr", "indices", "x", "y", "ids")
 MASKS = ("train", "val", "test")
@@ -387,6 +389,20 @@ class PackedGraph:
         """C."""
         return len(self.class_names)
 
+    def encoding(self) -> tuple[FeatureEncoder, TableColumns]:
+        """The encoder that made the features, and the columns of the tables it was packed from."""
+        stored, columns = self.header.get("encoder"), self.header.get("columns", {})
+        try:
+            if stored is None:  # those of a data set are features already
+                names = [f"x{index}" for index in range(self.num_features)]
+                encoder = FeatureEncoder.passthrough(names, np.zeros((1, self.num_features)))
+            else:
+                encoder = FeatureEncoder.from_dict(stored)
+            return encoder, TableColumns(**{**columns, "features": list(encoder.input_columns)})
+        except (ValueError, TypeError, AttributeError, KeyError, IndexError) as error:
+            message = f"{self.path / PACKED} is damaged: {first_line(error)}. Pack the graph again."
+            raise PackError(message) from None
+
     @property
     def content_hash(self) -> str:
         """A hash of all arrays, for caches of what is computed from them."""
@@ -429,11 +445,6 @@ class PackedGraph:
         return low
 
 
-def is_packed(path: Any) -> bool:
-    """Whether it is the path of a packed graph."""
-    return isinstance(path, str | Path) and (Path(path).expanduser() / HEADER).is_file()
-
-
 def file_hash(path: Path) -> str:
     """SHA-256 of a file, read in blocks."""
     digest = sha256()
@@ -444,9 +455,9 @@ def file_hash(path: Path) -> str:
 
 
 def _read_header(path: Path) -> Mapping[str, Any]:
-    file = path / HEADER
+    file = path / PACKED
     if not file.is_file():
-        raise FileNotFoundError(f"{path} is no packed graph: it has no {HEADER}.")
+        raise FileNotFoundError(f"{path} is no packed graph: it has no {PACKED}.")
     try:
         header: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evengraph.core.machine import format_size, is_abandoned, process_mark
-from evengraph.disk import PackedGraph
+from evengraph.disk.packed_graph import PackedGraph
 
 ROWS = 2**16  # rows that are read at a time
 ALL = slice(None)

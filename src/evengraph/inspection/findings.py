@@ -55,15 +55,9 @@ Sentences = Iterator[tuple[str, str]]  # level and text
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One sentence about a graph.
+    """One sentence about a graph."""
 
-    Args:
-        level: "warning", "note" or "good".
-        topic: What it is about.
-        text: The sentence.
-    """
-
-    level: str
+    level: str  # "warning", "note" or "good"
     topic: str
     text: str
 
@@ -133,10 +127,7 @@ def _about_classes(labels: Labels) -> Sentences:
     if len(present) < 2:
         yield "warning", f"All labelled nodes are of {join_names(list(present))}."
     elif labels.ratio is not None:
-        smallest, largest = (
-            min(present, key=counts.__getitem__),
-            max(present, key=counts.__getitem__),
-        )
+        smallest, largest = (pick(present, key=counts.__getitem__) for pick in (min, max))
         low, high = counts[smallest], counts[largest]
         if labels.ratio <= BALANCED:
             yield "good", f"The classes are balanced: {low:,} to {high:,} labelled nodes."
@@ -160,8 +151,10 @@ def _about_neighbours(homophily: Homophily, labels: Labels) -> Sentences:
     if homophily.edges < FEW_EDGES or homophily.edge is None:
         edges = {0: "No edge joins", 1: "Only 1 edge joins"}
         text = edges.get(homophily.edges, f"Only {homophily.edges} edges join")
-        text += " two labelled nodes: too few to tell whether "
-        yield "note", f"{text}neighbours share a class."
+        yield (
+            "note",
+            f"{text} two labelled nodes: too few to tell whether neighbours share a class.",
+        )
         return
     if homophily.adjusted is None or homophily.by_chance is None:
         yield "note", "All edges between labelled nodes join nodes of one class."
@@ -309,7 +302,7 @@ IMBALANCED = 3.0  # largest class over smallest: from here accuracy is misleadin
 
 HETEROPHILY_METHODS = ",".join(name for name, kind in METHODS.items() if kind.suits_heterophily)
 """Methods to compare on GraphSAGE where neighbours differ in class."""
-HETEROPHILY_OPTIONS = ("--methods", HETEROPHILY_METHODS, "--set", "backbone=sage")
+HETEROPHILY_OPTIONS = ("--method", HETEROPHILY_METHODS, "--set", "backbone=sage")
 """Options of evengraph compare that do so."""
 BASELINE = next(kind.title for kind in METHODS.values() if kind.role == "baseline")
 

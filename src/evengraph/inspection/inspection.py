@@ -44,19 +44,8 @@ SCHEMA = 1
 class Inspection:
     """The result of `inspect_graph`.
 
-    Args:
-        name: Name of the graph, or empty.
-        num_nodes: Number of nodes.
-        labels: Class sizes.
-        homophily: Whether neighbours share a class.
-        edges: How the edges are listed.
-        degrees: Numbers of neighbours.
-        components: Connected components.
-        reach: Distances from labelled nodes.
-        features: Measurements of the columns of x.
-        leaks: Columns that should not be among the features.
-        findings: The same in sentences, warnings first, then notes, then good news.
-        recommendation: What to do, in a few sentences.
+    `findings` are the measurements in sentences, warnings first, then notes, then good news;
+    `recommendation` says what to do.
     """
 
     name: str

@@ -58,10 +58,14 @@ def reproduce(
     quick: Annotated[
         bool, typer.Option("--quick", help="Run a small part: minutes instead of hours.")
     ] = False,
-    seeds: Annotated[str | None, typer.Option(help="Such as 5,6,7 or 5-24.")] = None,
+    seeds: Annotated[
+        str | None, typer.Option("--splits", help="How many, or which, such as 5,6,7 or 5-24.")
+    ] = None,
     methods: Annotated[
         str | None,
-        typer.Option(help="Only these, such as gcn,unignn.", autocompletion=complete_methods),
+        typer.Option(
+            "--method", help="Only these, such as gcn,unignn.", autocompletion=complete_methods
+        ),
     ] = None,
     setups: Annotated[
         str | None,
@@ -94,12 +98,12 @@ def reproduce(
     from evengraph.core.machine import pick_device
     from evengraph.lab.spec import read_specs
     from evengraph.pipeline.executor import choose_executor
-    from evengraph.pipeline.parsing import parse_seeds
+    from evengraph.pipeline.parameters import parse_splits
 
     specs = read_specs(
         what,
         quick=quick,
-        seeds=parse_seeds(seeds) if seeds else (),
+        seeds=parse_splits(seeds, 5) if seeds else (),
         methods=parse_methods(methods) if methods else (),
         setups=[part.strip() for part in setups.split(",")] if setups else (),
     )
@@ -296,7 +300,9 @@ def results(
     dataset: Annotated[
         str | None, typer.Option(help="Only this graph.", autocompletion=complete_data_set)
     ] = None,
-    imbalance: Annotated[str | None, typer.Option(help="Only this split protocol.")] = None,
+    imbalance: Annotated[
+        str | None, typer.Option("--split", help="Only this split protocol.")
+    ] = None,
     method: Annotated[
         str | None, typer.Option(help="Only this method.", autocompletion=complete_method)
     ] = None,

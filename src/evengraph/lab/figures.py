@@ -2,46 +2,96 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from evengraph.core.text import printable
 from evengraph.lab.results import (
-    COLOURS,
-    HIGHLIGHT,
     MANY,
     METRIC,
-    STYLE,
     Cell,
-    Estimate,
     ExperimentResults,
     best_first,
-    colour_of,
-    panel_grid,
-    pyplot,
-    setting_panels,
     variant_gaps,
 )
-from evengraph.lab.tables import cost_figure, difference_text, interval_text
-from evengraph.metrics.registry import METRICS
-from evengraph.report.charts import (
-    ForestRow,
-    Interval,
-    curve,
-    forest_plot,
-    line_plot,
-    padded,
-    percent,
-    ticks,
-)
-from evengraph.report.markup import Markup, tag
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.text import Annotation
+
+
+COLUMNS = 3  # panels side by side: more are too small to read in a column of text
+# Okabe and Ito's palette, which most colour-blind people can tell apart
+COLOURS = ("#9aa0a6", "#56b4e9", "#009e73", "#f0e442", "#cc79a7", "#e69f00", "#0072b2", "#b39ddb")
+HIGHLIGHT = "#d55e00"
+STYLE: Any = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "grid.alpha": 0.3,
+    "axes.axisbelow": True,
+    "axes.titlesize": 9,
+    "figure.titlesize": 10,
+    "figure.constrained_layout.use": True,
+    "svg.hashsalt": "evengraph",  # the same results give the same file
+    "svg.fonttype": "none",
+    "text.parse_math": False,  # a dollar sign in a name is not mathematics
+}
+
+
+def panel_grid(count: int, *, width: float, height: float) -> tuple[Figure, Sequence[Axes]]:
+    """Make a figure of `count` panels, at most three per row; returns the panels row by row."""
+    rows = max(-(-count // COLUMNS), 1)
+    columns = max(-(-count // rows), 1)
+    size = (max(columns * width, 4.0), rows * height + 0.5)
+    figure, axes = pyplot().subplots(rows, columns, figsize=size, squeeze=False)
+    for unused in axes.flat[count:]:
+        unused.set_visible(False)
+    return figure, list(axes.flat[:count])
+
+
+def setting_panels(
+    results: ExperimentResults, *, height: float
+) -> tuple[Figure, Sequence[tuple[Axes, str]]]:
+    """Make a figure with one titled panel per setting; returns each panel with its setting."""
+    figure, panels = panel_grid(len(results.settings), width=2.6, height=height)
+    for axes, setting in zip(panels, results.settings, strict=True):
+        axes.set_title(panel_title(results, setting))
+    return figure, list(zip(panels, results.settings, strict=True))
+
+
+def panel_title(results: ExperimentResults, setting: str) -> str:
+    """A setting in two lines: data set, split protocol."""
+    return results.setting_title(setting).replace(", ", "\n", 1)
+
+
+def pyplot() -> Any:
+    """Import matplotlib when it is first needed, without a window."""
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        message = "Figures need matplotlib; install it with: pip install 'evengraph[report]'."
+        raise ValueError(message) from None
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt
+
+
+def colour_of(results: ExperimentResults, label: str) -> str:
+    """Colour of a method: the strongest for the highlighted one."""
+    if label == results.highlight:
+        return HIGHLIGHT
+    return COLOURS[results.labels.index(label) % len(COLOURS)]
 
 
 def figures(results: ExperimentResults) -> Iterator[tuple[str, Figure]]:
@@ -285,99 +335,149 @@ def _label_rows(axes: Axes, labels: Sequence[str], **style: Any) -> None:
     axes.set_yticks(range(len(labels)), shown, **style)
 
 
-MOST_RINGS = 50  # of single seeds, in a row
+Offset = tuple[float, float, Any]  # points to the right, points up, alignment
+OFFSETS: tuple[Offset, ...] = (
+    *((5, 3, "left"), (-5, 3, "right"), (0, 7, "center"), (0, -12, "center")),
+    *((5, -9, "left"), (-5, -9, "right"), (12, 12, "left"), (12, -18, "left")),
+)
+LISTED = 6  # methods named as missing
 
 
-def dots_panel(results: ExperimentResults, setting: str, metric: str) -> Markup:
-    """Draw the methods of a setting, one per row: mean, interval, seeds, published mean.
+def cost_figure(results: ExperimentResults) -> Figure | None:
+    """Draw balanced accuracy against seconds and memory per run, mean over all settings.
 
-    Many methods are sorted, the best first.
+    The seconds of runs that shared a GPU are divided by their number. Of many methods only the
+    Pareto front, the baseline and the highlighted method are named.
     """
-    rows = [cell.estimate(metric) for cell in results.table_cells(setting)]
-    if len(rows) > MANY:
-        rows.sort(key=lambda row: -row.mean)
-    best = max(row.mean for row in rows)
-    lines = [
-        _row(row, "{:.1f}".format, strong=row.mean == best, points=some_values(row.values))
-        for row in rows
-    ]
-    return forest_plot(results.setting_title(setting), lines, axis=f"{METRICS[metric].title}, %")
+    figure, panels = panel_grid(2, width=4.2, height=3.4)
+    titles = f"amortized seconds per run{_device_note(results)}", "GiB of memory per run"
+    for axes, quantity, title in zip(panels, ("seconds", "memory"), titles, strict=True):
+        points = _costs(results, quantity)
+        names = _draw_costs(axes, results, points)
+        axes.set_xlabel(title + _missing_note(results, points), fontsize=8)
+        axes.grid(visible=True, axis="both")
+        axes.set_visible(bool(axes.collections))
+        if points:
+            _place_names(figure, axes, names, points, hide=len(points) > MANY)
+    panels[0].set_ylabel("mean balanced accuracy, %")
+    note = "; named: no cheaper method is better" if len(results.labels) > MANY else ""
+    figure.suptitle(f"{results.title}: accuracy and cost, mean over settings{note}")
+    return figure
 
 
-def gaps_panel(results: ExperimentResults, setting: str, metric: str) -> Markup:
-    """Draw the differences of the variants from the full method in a setting, one per row."""
-    lines = []
-    for row in variant_gaps(results, setting, metric):
-        worse = row.interval is not None and row.interval[1] < 0
-        lines.append(_row(row, difference_text, strong=worse, unit=" points"))
-    axis = f"points of {METRICS[metric].title}"
-    return forest_plot(results.setting_title(setting), lines, axis=axis, zero=True)
+def _draw_costs(
+    axes: Axes, results: ExperimentResults, points: Mapping[str, tuple[float, float]]
+) -> list[Annotation]:
+    many = len(points) > MANY
+    named, order = set(points), list(points)
+    if many:
+        named = {*_pareto_front(points), results.baseline, results.highlight}
+        order.sort(key=lambda label: -points[label][1])
+    names = []
+    for label in order:
+        other = COLOURS[6 if label in named else 0] if many else colour_of(results, label)
+        colour = HIGHLIGHT if label == results.highlight else other
+        axes.scatter(*points[label], color=colour, s=36 if label in named else 14, zorder=3)
+        if label in named:
+            offset: Any = {"xytext": (4, 3), "textcoords": "offset points"}
+            names.append(axes.annotate(label, points[label], **offset, fontsize=7))
+    _log_axis(axes)
+    return names
 
 
-def _row(
-    row: Estimate,
-    number: Callable[[float], str],
+def _device_note(results: ExperimentResults) -> str:
+    """Warn about runs on different kinds of device, whose seconds cannot be compared."""
+    rows = [row for cell in results.cells for row in cell.rows]
+    devices = {str(row.environment.get("device", "")).partition(" ")[0] for row in rows}
+    return " (some on CPU, some on GPU)" if len(devices) > 1 else ""
+
+
+def _missing_note(results: ExperimentResults, points: Mapping[str, Any]) -> str:
+    """Say which methods a panel lacks, because no run of theirs measured it."""
+    missing = [label for label in results.labels if label not in points]
+    if not missing:
+        return ""
+    shown = ", ".join(missing[:LISTED]) + (", …" if len(missing) > LISTED else "")
+    return "\n" + fill(f"not measured ({len(missing)}): {shown}", 52)
+
+
+def _place_names(
+    figure: Figure,
+    axes: Axes,
+    names: Sequence[Annotation],
+    points: Mapping[str, tuple[float, float]],
     *,
-    strong: bool,
-    points: Sequence[float] = (),
-    unit: str = "",
-) -> ForestRow:
-    """A row of a forest plot; a single seed has no interval."""
-    text = f"{row.label}: {number(row.mean)}{unit}"
-    if row.interval is not None:
-        text += f", 95% interval {' to '.join(map(number, row.interval))}"
-    text += f", {len(row.values)} seeds"
-    text += "" if row.paper is None else f"; paper {number(row.paper)}"
-    return ForestRow(
-        name=row.label,
-        value=number(row.mean),
-        text=text,
-        mean=row.mean,
-        interval=row.interval,
-        points=points,
-        paper=row.paper,
-        strong=strong,
-    )
+    hide: bool,
+) -> None:
+    """Put each name where it meets no point and no earlier name; else hide it, if asked to."""
+    figure.draw_without_rendering()
+    dots = axes.transData.transform(list(points.values()))
+    for name in names:
+        offsets = [offset for offset in OFFSETS if _is_free(name, offset, axes, dots, names)]
+        _move(name, (offsets or OFFSETS)[0])
+        name.set_visible(bool(offsets) or not hide)
 
 
-def some_values(values: Sequence[float]) -> Sequence[float]:
-    """All values if they are few, else some of them from the smallest to the largest."""
-    if len(values) <= MOST_RINGS:
-        return values
-    ordered, last = sorted(values), MOST_RINGS - 1
-    return [ordered[rank * (len(values) - 1) // last] for rank in range(MOST_RINGS)]
+def _move(name: Annotation, offset: Offset) -> None:
+    """Move a name to an offset of its point."""
+    x, y, align = offset
+    name.set_position((x, y))
+    name.set_horizontalalignment(align)
 
 
-def curve_panel(name: str, cells: Sequence[Cell], metric: str, limits: Interval) -> Markup:
-    """Draw the mean over seeds along the values of a parameter, its interval as a band."""
-    low, high = padded(limits)
+def _is_free(
+    name: Annotation, offset: Offset, axes: Axes, dots: Any, names: Sequence[Annotation]
+) -> bool:
+    """Whether a name at an offset is inside the panel and meets no dot and no earlier name."""
+    _move(name, offset)
+    box, panel = name.get_window_extent().padded(3), axes.get_window_extent()
+    earlier = [other for other in names[: names.index(name)] if other.get_visible()]
+    inside = panel.x0 <= box.x0 and box.x1 <= panel.x1 + 30 and panel.y0 <= box.y0
+    met = any(box.overlaps(other.get_window_extent()) for other in earlier)
+    return inside and not met and not any(box.contains(*dot) for dot in dots)
 
-    def height(value: float) -> float:
-        return 100 * (high - value) / (high - low)
 
-    estimates = [cell.estimate(metric) for cell in cells]
-    bands = [estimate.band for estimate in estimates]
-    means = [(100 * (n + 0.5) / len(cells), height(e.mean)) for n, e in enumerate(estimates)]
-    xs = [x for x, _ in means]
-    edge = [*zip(xs, (top for _, top in bands), strict=True)]
-    edge += reversed([*zip(xs, (bottom for bottom, _ in bands), strict=True)])
-    points = " ".join(f"{10 * x:.1f},{10 * height(value):.1f}" for x, value in edge)
-    dots = []
-    for (x, y), cell, estimate in zip(means, cells, estimates, strict=True):
-        text = f"{name} = {cell.value}: {estimate.mean:.1f}, {interval_text(estimate.band)}, "
-        text += f"{len(cell.rows)} seeds"
-        dot = tag("circle", tag("title", text), cx=percent(x), cy=percent(y), r=5)
-        dots.append(tag("g", dot, class_="point"))
-    label = f"{name} from {cells[0].value} to {cells[-1].value}: bAcc "
-    label += " to ".join(f"{end(e.mean for e in estimates):.1f}" for end in (min, max))
-    picture = line_plot(
-        label,
-        [tag("polygon", points=points, class_="band"), curve(means, label, "curve")],
-        dots,
-        rows=[(height(tick), f"{tick:g}") for tick in ticks(low, high, 4)],
-        columns=[(x, str(cell.value)) for x, cell in zip(xs, cells, strict=True)],
-        axis=cells[0].varies or name,
-    )
-    metric_line = tag("p", f"{METRICS[metric].title}, %", class_="note")
-    note = tag("p", cells[0].note, class_="note") if cells[0].note else ""
-    return tag("figure", tag("figcaption", tag("h3", name), metric_line), picture, note)
+def _costs(results: ExperimentResults, quantity: str) -> dict[str, tuple[float, float]]:
+    """Mean cost and mean score of each method with known costs."""
+    points = {}
+    for label in results.labels:
+        cells = [cell for cell in results.cells if cell.label == label]
+        costs = [cost for cell in cells for cost in getattr(cell.numbers, quantity)]
+        scores = [score for cell in cells for score in cell.values(METRIC)]
+        known = [pair for pair in zip(costs, scores, strict=True) if pair[0]]
+        if known:
+            points[label] = fmean(cost for cost, _ in known), fmean(score for _, score in known)
+    return points
+
+
+def _pareto_front(points: Mapping[str, tuple[float, float]]) -> list[str]:
+    """Methods that no cheaper one equals."""
+    best, front = -math.inf, []
+    for label, (_, score) in sorted(points.items(), key=lambda item: (item[1][0], -item[1][1])):
+        if score > best:
+            best = score
+            front.append(label)
+    return front
+
+
+def _log_axis(axes: Axes) -> None:
+    """Make the x axis logarithmic, with plain numbers as ticks, three at least."""
+    from matplotlib.ticker import FixedLocator
+
+    axes.set_xscale("log")
+    axes.margins(x=0.25)  # room for the names beside the points
+    low, high = axes.get_xlim()
+    axes.xaxis.set_major_locator(FixedLocator(_ticks(low, high)))
+    axes.xaxis.set_minor_locator(FixedLocator([]))
+    axes.xaxis.set_major_formatter("{x:g}")
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Round numbers of a logarithmic axis: the coarsest steps of which three are within."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for steps in ((1,), (1, 2, 5), (1, 1.5, 2, 3, 5, 7), tuple(n / 10 for n in range(10, 100))):
+        ticks = [step * 10**power for power in powers for step in steps]
+        within = [tick for tick in ticks if low <= tick <= high]
+        if len(within) >= 3:
+            break
+    return within

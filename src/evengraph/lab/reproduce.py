@@ -29,8 +29,8 @@ from evengraph.pipeline.executor import (
     Result,
     describe,
 )
-from evengraph.pipeline.published import paper_cell, preset_for
-from evengraph.pipeline.tsne import place_nodes
+from evengraph.pipeline.explanation import place_nodes
+from evengraph.pipeline.parameters import paper_cell, preset_for
 from evengraph.splits import SPLITS, SplitProtocol
 
 SEARCH_BATCH = 8  # trials of a search that run at the same time
@@ -474,7 +474,7 @@ def embed_nodes(
         return None
     task = job.make_task(device)
     job.method.fit(task, seed=job.seed, progress=False)
-    return place_nodes(job.method, task)
+    return place_nodes(job.method, *job.predict(job.method, task))
 
 
 @cache

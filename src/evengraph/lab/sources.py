@@ -13,7 +13,7 @@ import evengraph
 from evengraph.core.errors import unknown
 from evengraph.core.files import read_settings
 from evengraph.lab.store import Row
-from evengraph.pipeline.published import packaged
+from evengraph.pipeline.parameters import packaged
 
 EXPERIMENTS = ("table1", "table2", "table3", "figure2")
 BEYOND = (

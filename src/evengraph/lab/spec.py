@@ -17,7 +17,7 @@ from evengraph.core.files import read_settings
 from evengraph.datasets.registry import lookup
 from evengraph.lab.sources import expand, source
 from evengraph.methods import METHODS, Method
-from evengraph.pipeline.parsing import check_field, check_type, known_method, parse_seeds
+from evengraph.pipeline.parameters import check_field, check_type, known_method, parse_seeds
 from evengraph.splits import SPLITS
 
 MOST_VALUES = 10_000

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
+from torch.utils.weak import WeakIdKeyDictionary
 from torch_geometric.data import Data
 
 from evengraph.core.task import check_edges, count_relations, edge_weight
@@ -324,7 +325,26 @@ def adjacency(edge_index: Tensor, num_nodes: int, weight: Tensor | None = None) 
 def undirected_adjacency(
     edge_index: Tensor, num_nodes: int, weight: Tensor | None = None
 ) -> sp.csr_matrix:
-    """The adjacency matrix with every edge read in both directions, the larger weight in both."""
+    """The adjacency matrix with every edge read in both directions, the larger weight in both.
+
+    Built once per graph: as long as the tensor of edges lives unchanged, callers share the matrix
+    and must not write into it.
+    """
+    if edge_index.is_inference() or (weight is not None and weight.is_inference()):
+        return _undirected(edge_index, num_nodes, weight)  # such tensors count no changes
+    state = num_nodes, edge_index._version, None if weight is None else weight._version
+    known = _UNDIRECTED.get(edge_index)
+    if known is None or known[0] != state or known[1] is not weight:
+        known = state, weight, _undirected(edge_index, num_nodes, weight)
+        _UNDIRECTED[edge_index] = known
+    matrix: sp.csr_matrix = known[2]
+    return matrix
+
+
+_UNDIRECTED: MutableMapping[Tensor, Any] = WeakIdKeyDictionary()
+
+
+def _undirected(edge_index: Tensor, num_nodes: int, weight: Tensor | None) -> sp.csr_matrix:
     matrix = adjacency(edge_index, num_nodes, weight)
     return matrix.maximum(matrix.T).tocsr()
 
@@ -339,6 +359,7 @@ def weighted_adjacency(graph: Data) -> sp.csr_matrix:
     matrix = undirected_adjacency(graph.edge_index, graph.num_nodes, weight)
     if weight is None:
         return matrix
+    matrix = matrix.copy()
     matrix.eliminate_zeros()
     mean = matrix.data.mean() if matrix.nnz else 1.0
     return (matrix / mean).astype(np.float32).tocsr()

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
-from itertools import combinations, product
+from itertools import combinations
 from pathlib import Path
 from statistics import fmean
-from time import time
 from typing import Any, Literal
 
-import torch
-from torch_geometric.data import Data
-
 import evengraph
-from evengraph.core.errors import unknown
 from evengraph.core.files import csv_text, write_atomic
 from evengraph.core.records import Record, mean_and_deviation
-from evengraph.methods import METHODS, Method, portfolio
-from evengraph.metrics.binary import positive_class
-from evengraph.metrics.registry import HEADLINE, METRICS, comparable_metrics
+from evengraph.methods import Method
+from evengraph.metrics.registry import HEADLINE, METRICS
 from evengraph.metrics.significance import (
     ENOUGH_SPLITS,
     FEWEST_SPLITS,
@@ -32,8 +24,6 @@ from evengraph.metrics.significance import (
     holm,
     t_test,
 )
-from evengraph.pipeline.executor import Executor, Failure, Job, LoadedGraph, OnEnd, Result, describe
-from evengraph.pipeline.sources import open_source
 from evengraph.splits import ByTime, Folds, Given, SplitProtocol
 from evengraph.tables.cells import import_pandas
 
@@ -87,12 +77,7 @@ def write_comparison(standings: Sequence[Standing], pairs: Sequence[Pair], path:
 
 
 def comparison_rows(standings: Sequence[Standing], pairs: Sequence[Pair]) -> list[dict[str, Any]]:
-    """One row per method: metrics, the paper's values where known, the difference to the best.
-
-    Args:
-        standings: The methods, the best first.
-        pairs: Every two of them.
-    """
+    """One row per method: metrics, the paper's values where known, the difference to the best."""
     best = standings[0].label
     rows = []
     for standing in standings:
@@ -526,348 +511,35 @@ def _run(label: str, candidate: int, record: Record) -> dict[str, Any]:
     }
 
 
-def candidates(method: Method, budget: int) -> list[Method]:
-    """The given method, then others with parameters drawn at random from its search space.
-
-    The draw is the same each time. Parameters that differ from their defaults stay as they are. A
-    method that selects its settings itself has one candidate; one with a small search space has
-    all of it.
-    """
-    if budget < 1:
-        raise ValueError(f"budget must be at least 1, got {budget}.")
-    budget = 1 if method.selects_itself else budget
-    params = asdict(method)
-    space = _space(method)
-    rest = [
-        dict(zip(space, values, strict=True))
-        for values in product(*space.values())
-        if any(params[name] != value for name, value in zip(space, values, strict=True))
-    ]
-    drawn = random.Random(0).sample(rest, min(budget - 1, len(rest)))
-    return [type(method)(**{**params, **changed}) for changed in ({}, *drawn)]
-
-
-def _space(method: Method) -> dict[str, Sequence[Any]]:
-    """Values per parameter that may vary, its own included."""
-    known = {**method.shared_search_space, **method.search_space}
-    free: dict[str, Sequence[Any]] = {}
-    for item in fields(method):
-        value = getattr(method, item.name)
-        if item.name in known and item.default is not MISSING and value == item.default:
-            free[item.name] = tuple(dict.fromkeys((value, *known[item.name])))
-    return free
-
-
 ONE_SPLIT = (
     "All methods had the same test nodes and only the random initialisation differed: one split "
     "cannot tell whether a method is better on other nodes."
 )
 
 
-def compare(
-    data: Any,
-    methods: str | Sequence[str] | Mapping[str, Method] | None = None,
-    protocol: SplitProtocol | None = None,
-    *,
-    edges: Any = None,
-    seeds: Sequence[int] = range(5),
-    budget: int = 1,
-    metric: str = "balanced_accuracy",
-    positive: int | str | None = None,
-    k: int | None = None,
-    device: torch.device | str = "cpu",
-    jobs: int = 1,
-    time_limit: float | None = None,
-    on_end: OnEnd = lambda job, result: None,
-    **columns: Any,
-) -> Comparison:
-    """Train several methods on the same splits, and test which is significantly better.
-
-    Every method has the same budget: a number of settings, one of which is selected on validation
-    for each split and scored on the test nodes. A method that fails is left out, and the others
-    continue. If time runs out, the splits that all methods completed count.
-
-    Args:
-        data: A PyG graph with labels (-1 means unlabelled); a nodes table as a DataFrame or a path,
-            as in `TableModel.fit`; or the name of a data set.
-        methods: Names, for methods with `Method.graph_defaults` of the graph; or methods with
-            your own settings, under labels of your choice; None for the baseline and the
-            candidates of `auto`.
-        protocol: Makes a split from a seed, such as `Natural()` or `Folds()`. By default the masks
-            of the graph, or its split or time column, decide; otherwise `Natural`, for your own
-            data with 60% of each class for training and 20% for validation.
-        edges: The edges table, if `data` is a nodes table.
-        seeds: One split each.
-        budget: Settings to try per method; the first is the one given.
-        metric: Metric to compare by.
-        positive: For two classes, the positive one: its name, or its index in a split of the
-            graph. By default the rarer.
-        k: For precision at k; by default the number of positive test nodes.
-        device: Where to train.
-        jobs: Number of worker processes, on the CPU.
-        time_limit: Seconds after which training stops.
-        on_end: Called with each job and its result.
-        columns: The column arguments of `open_graph` for tables, such as `label`.
-    """
-    source = open_source(data, edges, **columns)
-    graph = source.graph
-    protocol = protocol or source.make_split(of_dataset="natural")
-    entries = _entries(methods, graph)
-    seeds = list(dict.fromkeys(seeds))
-    _check(seeds, time_limit, metric, jobs)
-    _class_counts(graph)  # no labels, no split
-    ordered = protocol(graph, seed=seeds[0]).graph
-    counts = _class_counts(ordered)
-    positive = class_index(ordered, positive)
-    if len(counts) == 2 and positive is None:
-        positive = positive_class(counts)
-    _check_binary(metric, positive, k, len(counts))
-    overlap = split_overlap(graph, protocol, seeds)
-    tried = {label: candidates(method, budget) for label, method in entries.items()}
-    job = partial(Job, graph=LoadedGraph(graph), protocol=protocol, positive=positive, k=k)
-    to_run = [
-        job(label=label, method=method, seed=seed, candidate=index, calibrate=True)
-        for seed in seeds  # split by split, so that whole splits are done when time runs out
-        for label in entries
-        for index, method in enumerate(tried[label])
-    ]
-    ended, stopped = _execute(to_run, torch.device(device), jobs, time_limit, on_end)
-    budgets = {label: len(methods) for label, methods in tried.items()}
-    standings, failed, common = _gather(entries, ended, seeds, budgets, metric)
-    return conclude(
-        standings,
-        entries,
-        ordered,
-        protocol,
-        metric=metric,
-        seeds=common,
-        wanted=len(seeds),
-        overlap=overlap,
-        budget=budget,
-        failed=failed,
-        positive=positive,
-        stopped=stopped,
-        environment=describe(torch.device(device)),
-    )
-
-
 def conclude(
     standings: Sequence[Standing],
     entries: Mapping[str, Method],
-    graph: Data,
     protocol: SplitProtocol,
     *,
     metric: str,
     overlap: float,
-    positive: int | None,
     **fields: Any,
 ) -> Comparison:
-    """Rank methods that ran on the same splits, and give the verdict.
-
-    Args:
-        standings: The methods, each with a record of every common split.
-        entries: The methods by label.
-        graph: What they were trained on, as a split of it: protocols may reorder the classes.
-        protocol: How it was split.
-        metric: Metric to compare by.
-        overlap: As `split_overlap` returns it.
-        positive: For two classes, the positive one.
-        fields: The others of `Comparison`: seeds, wanted, budget, failed, stopped, environment.
-    """
-    counts = _class_counts(graph)
+    """Rank methods that ran on the same splits, and give the verdict."""
     ranked, pairs = rank(standings, protocol, overlap, metric)
     alone = [label for label, method in entries.items() if not method.uses_graph]
-    fixed = _is_fixed(protocol)
+    fixed, num_classes = _is_fixed(protocol), len(fields["class_counts"])
     return Comparison(
         metric=metric,
         protocol={"name": type(protocol).__name__.lower(), **_plain_fields(protocol)},
         overlap=overlap,
         standings=ranked,
         pairs=pairs,
-        verdict=_verdict(ranked, pairs, metric, len(counts), alone=alone, fixed=fixed),
+        verdict=_verdict(ranked, pairs, metric, num_classes, alone=alone, fixed=fixed),
         fixed=fixed,
-        positive=positive,
-        classes=[str(n) for n in getattr(graph, "class_names", None) or range(len(counts))],
-        class_counts=counts.tolist(),
         **fields,
     )
-
-
-def _execute(
-    jobs: Sequence[Job],
-    device: torch.device,
-    workers: int,
-    time_limit: float | None,
-    on_end: OnEnd,
-) -> tuple[list[tuple[Job, Result]], bool]:
-    """Jobs that ended, with their results, and whether time or Ctrl-C stopped the others."""
-    ended: list[tuple[Job, Result]] = []
-
-    def keep(job: Job, result: Result) -> None:
-        ended.append((job, result))
-        on_end(job, result)
-
-    executor = Executor(
-        device=str(device),
-        backend="processes" if device.type == "cpu" else "here",
-        workers=workers,
-        batch=time_limit is None,
-        deadline=time() + time_limit if time_limit is not None else None,
-    )
-    try:
-        return ended, not executor.execute(jobs, keep)
-    except KeyboardInterrupt:  # results so far count
-        if not ended:
-            raise
-    return ended, True
-
-
-def default_entries(
-    graph: Data, params: Mapping[str, Mapping[str, Any]] | None = None
-) -> dict[str, Method]:
-    """The methods of a comparison by default: the baseline and the portfolio of `auto`.
-
-    Args:
-        graph: Whose `graph_defaults` the methods have.
-        params: Parameters by name of the method, which replace these.
-    """
-    baselines = {
-        name: kind(**{**kind.graph_defaults(graph), **(params or {}).get(name, {})})
-        for name, kind in METHODS.items()
-        if kind.role == "baseline"
-    }
-    return baselines | portfolio(graph, params)
-
-
-def _entries(
-    methods: str | Sequence[str] | Mapping[str, Method] | None, graph: Data
-) -> dict[str, Method]:
-    """Methods by label."""
-    if isinstance(methods, str):
-        methods = [name.strip() for name in methods.split(",")]
-    if methods is None:
-        entries = default_entries(graph)
-    elif isinstance(methods, Mapping):
-        entries = dict(methods)
-    else:
-        for name in methods:
-            if name not in METHODS:
-                raise ValueError(unknown("method", name, METHODS, METHODS.other_names))
-        entries = {name: METHODS[name](**METHODS[name].graph_defaults(graph)) for name in methods}
-    if not entries:
-        raise ValueError("methods must name at least one method.")
-    return entries
-
-
-def class_index(graph: Data, label: int | str | None) -> int | None:
-    """The index of a class, by its name or index."""
-    if label is None or isinstance(label, int):
-        return label
-    names = [str(name) for name in getattr(graph, "class_names", None) or []]
-    indices = [str(index) for index in range(int(graph.y.max()) + 1)]
-    for known in (names, indices):
-        if label in known:
-            return known.index(label)
-    raise ValueError(unknown("class", label, names or indices))
-
-
-def _check(seeds: Sequence[int], time_limit: float | None, metric: str, jobs: int) -> None:
-    if not seeds:
-        raise ValueError("seeds must hold at least one seed.")
-    if time_limit is not None and not time_limit > 0:
-        raise ValueError(f"time_limit must be above 0, got {time_limit}.")
-    if metric not in comparable_metrics():
-        raise ValueError(unknown("metric", metric, comparable_metrics()))
-    if jobs < 1:
-        raise ValueError(f"jobs must be at least 1, got {jobs}.")
-
-
-def _class_counts(graph: Data) -> torch.Tensor:
-    """Labelled nodes per class, (C,)."""
-    if graph.y is None or not (graph.y >= 0).any():
-        raise ValueError("graph.y must hold labels; this graph has none.")
-    counts = torch.bincount(graph.y[graph.y >= 0])
-    if len(counts) < 2:
-        raise ValueError("There must be at least two classes, got one.")
-    return counts
-
-
-def _check_binary(metric: str, positive: int | None, k: int | None, num_classes: int) -> None:
-    """Validate what has a meaning for two classes only."""
-    if num_classes == 2:
-        if positive not in (0, 1):
-            raise ValueError(f"positive must be class 0 or 1, got {positive}.")
-        if k is not None and k < 1:
-            raise ValueError(f"k must be at least 1, got {k}.")
-    elif METRICS[metric].binary:
-        raise ValueError(f"metric {metric} is for two classes, this graph has {num_classes}.")
-    elif positive is not None or k is not None:
-        name = "positive" if positive is not None else "k"
-        raise ValueError(f"{name} is for two classes, this graph has {num_classes}.")
-
-
-def split_overlap(graph: Data, protocol: SplitProtocol, seeds: Sequence[int]) -> float:
-    """Mean ratio of test nodes to other labelled nodes; raises if a split cannot be made."""
-    ratios = []
-    for seed in seeds:
-        task = protocol(graph, seed=seed)
-        ratios.append(float(task.test.sum() / (task.train.sum() + task.val.sum())))
-    return fmean(ratios)
-
-
-def _gather(
-    entries: Mapping[str, Method],
-    ended: Sequence[tuple[Job, Result]],
-    seeds: Sequence[int],
-    budgets: Mapping[str, int],
-    metric: str,
-) -> tuple[list[Standing], dict[str, str], list[int]]:
-    """The methods that ran; those that failed, and why; the splits that all ran on."""
-    failed: dict[str, str] = {}
-    tried: dict[tuple[str, int], dict[int, Record]] = {}
-    for job, result in ended:
-        if isinstance(result, Failure):
-            failed[job.label] = result.reason
-        else:
-            tried.setdefault((job.label, job.seed), {})[job.candidate] = result
-    selected = {  # the first of the best on validation, where the whole budget was spent
-        key: max(sorted(records), key=lambda index: records[index].validation)
-        for key, records in tried.items()
-        if len(records) == budgets[key[0]]
-    }
-    for label, seed in selected:
-        record = tried[label, seed][selected[label, seed]]
-        if not math.isfinite(record.all_metrics[metric]):
-            failed[label] = f"its {METRICS[metric].title} is undefined on split {seed}."
-    for label in entries if selected else ():
-        if not any((label, seed) in selected for seed in seeds):
-            failed.setdefault(label, "it finished no split in time; allow more, or leave it out.")
-    labels = [label for label in entries if label not in failed]
-    common = [seed for seed in seeds if all((label, seed) in selected for label in labels)]
-    if not labels:
-        label, reason = next(iter(failed.items()))
-        raise ValueError(f"No method ran; {entries[label].full_title}: {reason}")
-    if not common:
-        raise ValueError("No split was finished in time; allow more time.")
-    standings = [
-        Standing(
-            label=label,
-            title=_title(entries, label),
-            settings=asdict(entries[label]),
-            changed=entries[label].changed_params,
-            records=[tried[label, seed][selected[label, seed]] for seed in common],
-            candidates=[selected[label, seed] for seed in common],
-            seconds=fmean(r.seconds for seed in common for r in tried[label, seed].values()),
-        )
-        for label in labels
-    ]
-    return standings, failed, common
-
-
-def _title(entries: Mapping[str, Method], label: str) -> str:
-    """The method's title, or the label where two methods have the same title."""
-    title = entries[label].full_title
-    return label if sum(one.full_title == title for one in entries.values()) > 1 else title
 
 
 def rank(

@@ -1,4 +1,4 @@
-"""Job: one fit with everything it needs, and the results it can have."""
+"""Fit methods to splits and score them, here, in worker processes, in batches or on Ray."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter, time
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy
 import torch
@@ -28,7 +28,6 @@ from evengraph.core.machine import end_with_parent, return_freed_memory
 from evengraph.core.records import Record
 from evengraph.core.task import Task
 from evengraph.datasets import load
-from evengraph.disk.models import DiskGraph
 from evengraph.fast.replicas import batching, can_replicate
 from evengraph.methods import Method, fit_many
 from evengraph.methods.bases.fitting import ACTIVE_GROUPS, SLOTS
@@ -38,6 +37,7 @@ from evengraph.metrics.decisions import Costs, base_rate_sweep
 from evengraph.metrics.evaluation import agreement_bands, evaluate, reported
 from evengraph.metrics.multiclass import criterion, validation_score
 from evengraph.metrics.registry import METRICS
+from evengraph.pipeline.sources import GraphOnDisk
 from evengraph.splits import SplitProtocol
 from evengraph.training import Callback, History
 
@@ -118,14 +118,16 @@ class Job:
     k: int | None = None
     costs: Costs | None = None
     calibrate: bool = False
-    disk: DiskGraph | None = None
+    disk: GraphOnDisk | None = None
 
-    def fit(self, method: Method, task: Task, on_epoch: Callback | None) -> None:
+    def fit(
+        self, method: Method, task: Task, on_epoch: Callback | None, progress: bool | None = False
+    ) -> None:
         """Fit a method to a task."""
         if self.disk is not None:
-            self.disk.fit(method, task, seed=self.seed, on_epoch=on_epoch, progress=False)
+            self.disk.fit(method, task, seed=self.seed, on_epoch=on_epoch, progress=progress)
         else:
-            method.fit(task, seed=self.seed, on_epoch=on_epoch, progress=False)
+            method.fit(task, seed=self.seed, on_epoch=on_epoch, progress=progress)
 
     def predict(self, method: Method, task: Task) -> tuple[Task, Tensor]:
         """The task to score, and class probabilities of its nodes."""
@@ -141,13 +143,7 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """Why a job has no record.
-
-    Args:
-        reason: One line.
-        kind: Name of the exception, if there was one.
-        error: The exception itself, in the process that raised it.
-    """
+    """Why a job has no record."""
 
     reason: str
     kind: str = ""
@@ -155,6 +151,22 @@ class Failure:
 
 
 Result = Record | Failure
+
+
+class FittedMethod(NamedTuple):
+    """A method after one fit, with the only prediction that scores, selection and saving need.
+
+    Args:
+        method: The fitted method.
+        task: The split that it was scored on; of a graph on disk, the nodes of its sets.
+        probabilities: Predictions for all nodes of the task, (N, C).
+        record: Its scores.
+    """
+
+    method: Method
+    task: Task
+    probabilities: Tensor
+    record: Record
 
 
 def failure_of(job: Job, error: Exception) -> Failure:
@@ -168,7 +180,7 @@ def failure_of(job: Job, error: Exception) -> Failure:
 
 def score(
     job: Job, task: Task, method: Method, *, seconds: float | None = None, together: int = 1
-) -> Record:
+) -> FittedMethod:
     """Predict with a fitted method and evaluate on the test nodes.
 
     `seconds` is by default the sum over the stages of the fit; about `together` runs shared the
@@ -195,7 +207,7 @@ def score(
             "metrics": {n: metrics.pop(n) for n in list(metrics) if METRICS[n].calibration},
         }
     (main,) = (history for history in method.history_ if history.main)
-    return Record(
+    record = Record(
         seed=job.seed,
         metrics=metrics,
         per_class={
@@ -224,6 +236,7 @@ def score(
         precision_recall=_precision_recall(job, task, probabilities),
         resolved=method.resolved_params or None,
     )
+    return FittedMethod(method, task, probabilities, record)
 
 
 def _base_rates(
@@ -341,12 +354,7 @@ def processes_on_gpu(device: torch.device, gib_per_process: float = 4) -> int:
 
 @contextmanager
 def connected_ray(address: str | None = None, cores: int | None = None) -> Iterator[Any]:
-    """The module `ray`, connected to a cluster; a connection that exists is used and left open.
-
-    Args:
-        address: Of a cluster, such as `auto` on one of its machines. Default: Ray starts one here.
-        cores: How many such a new one has. Default: those of this machine.
-    """
+    """The module `ray`, connected to a cluster; a connection that exists is used and left open."""
     try:
         import ray
     except ImportError:
@@ -369,7 +377,7 @@ def connected_ray(address: str | None = None, cores: int | None = None) -> Itera
 
 OnEnd = Callable[[Job, Result], None]
 OnStart = Callable[[Job], Callback | None]
-OnFit = Callable[[Job, Method, Task, Record], None]
+OnFit = Callable[[Job, FittedMethod], None]
 DIED = "The worker process died twice while running this job, most likely out of memory."
 
 
@@ -409,6 +417,7 @@ class Executor:
         journal: Where results are saved.
         on_start: Called before a fit; returns a callback for its epochs, or None.
         on_fit: Called with a fitted method, in this process only.
+        progress: Whether a fit draws its own bar; None means on a terminal.
         sharing: How many runs share the device, each in its own process.
     """
 
@@ -422,6 +431,7 @@ class Executor:
     journal: Journal = field(default_factory=Journal)
     on_start: OnStart | None = None
     on_fit: OnFit | None = None
+    progress: bool | None = False
     sharing: int = 1
 
     def execute(self, jobs: Sequence[Job], on_end: OnEnd) -> bool:
@@ -484,20 +494,20 @@ class Executor:
         started = perf_counter()
         try:
             with PeakMemory(torch.device(self.device)) as memory:
-                job.fit(method, task, on_epoch)
+                job.fit(method, task, on_epoch, self.progress)
                 seconds = perf_counter() - started
                 if self._late(method):
                     return None
-                record = score(job, task, method, seconds=seconds, together=self.sharing)
+                fitted = score(job, task, method, seconds=seconds, together=self.sharing)
         except Exception as error:
             return failure_of(job, error)
         except KeyboardInterrupt:
             if self.deadline is None or time() < self.deadline:
                 raise
             return None
-        record = replace(record, memory=memory.gib)
+        record = replace(fitted.record, memory=memory.gib)
         if self.on_fit:
-            self.on_fit(job, method, task, record)
+            self.on_fit(job, fitted._replace(record=record))
         return record
 
     def _on_epoch(self, show: Callback | None) -> Callback | None:
@@ -568,9 +578,9 @@ class Executor:
             if any(history.interrupted for history in method.history_):
                 interrupted = True
                 return
-            record = score(job, task, method, together=min(len(fits), SLOTS * ACTIVE_GROUPS))
+            fitted = score(job, task, method, together=min(len(fits), SLOTS * ACTIVE_GROUPS))
             ended.add(index)
-            end(job, record)
+            end(job, fitted.record)
 
         try:
             fit_many(

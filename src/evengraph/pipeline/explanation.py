@@ -1,4 +1,4 @@
-"""explain(): attribute a prediction to labelled nodes and clusters."""
+"""explain(): attribute a prediction to labelled nodes, columns and clusters; maps of nodes."""
 
 from __future__ import annotations
 
@@ -451,12 +451,7 @@ def open_explained(
     known: Any,
     columns: Mapping[str, Any],
 ) -> NewNodes:
-    """Open new nodes, attached to the known graph if it is given or if their edges name it.
-
-    Args:
-        open_nodes: `TableModel.open`; the other arguments are those of `TableModel.explain`.
-        info: Where the training tables are.
-    """
+    """Open new nodes, attached to the known graph if it is given or if their edges name it."""
     if isinstance(nodes, NewNodes):
         return nodes
     if known is None:
@@ -489,13 +484,7 @@ SHARE = 0.05  # of the largest reason; smaller ones are not worth the room
 
 @dataclass(frozen=True, kw_only=True)
 class Suspect:
-    """A node with a high probability of the positive class.
-
-    Args:
-        id: The id of the node.
-        probability: Of the positive class.
-        reasons: Columns and labelled nodes that speak for the class, the strongest first.
-    """
+    """A node with a high probability of the positive class."""
 
     id: str
     probability: float
@@ -511,16 +500,7 @@ def suspects(
     count: int,
     graph: Data | None = None,
 ) -> list[Suspect]:
-    """Rank nodes by their probability of a class and explain the first.
-
-    Args:
-        method: The fitted method that predicted them.
-        nodes: The nodes that were predicted.
-        probabilities: Of the positive class, (M,).
-        positive: Index of the class.
-        count: How many to return at most.
-        graph: The graph that was predicted, if not that of the nodes as they came.
-    """
+    """Rank nodes by their probability of a class and explain the first."""
     if count < 1:
         raise ValueError(f"top must be at least 1, got {count}.")
     tables = nodes.tables
@@ -561,3 +541,49 @@ def column_words(part: ColumnPart) -> str:
     if part.origin == "own":
         return part.name
     return f"{part.name} ({'neighbourhood' if part.origin == 'others' else part.origin})"
+
+
+MOST_NODES = 3000  # of a picture that is still readable
+
+
+def place_nodes(method: Method, task: Task, probabilities: Tensor) -> dict[str, Any]:
+    """Lay nodes out by t-SNE of their embeddings, or of the probabilities without any.
+
+    Classes are the true ones, also of test nodes: nothing is learnt from the picture.
+    """
+    probabilities = probabilities.cpu()
+    embeddings, clusters = _embeddings(method, probabilities)
+    step = -(-task.graph.num_nodes // MOST_NODES)
+    nodes = torch.arange(0, task.graph.num_nodes, step)
+    layout = import_tsne()(init="pca", perplexity=min(30, (nodes.numel() - 1) / 3), random_state=0)
+    plane = torch.from_numpy(layout.fit_transform(embeddings[nodes].numpy()))
+    plane = plane - plane.amin(0)
+    plane = 100 * plane / plane.amax(0).clamp(min=1e-9)
+    return {
+        "x": [round(value, 2) for value in plane[:, 0].tolist()],
+        "y": [round(value, 2) for value in plane[:, 1].tolist()],
+        "classes": task.graph.y.cpu()[nodes].tolist(),
+        "predicted": probabilities.argmax(1)[nodes].tolist(),
+        "clusters": None if clusters is None else clusters[nodes].tolist(),
+        "train": task.train.cpu()[nodes].tolist(),
+        "class_names": list(task.class_names),
+        "of": "embeddings" if hasattr(method, "embeddings") else "probabilities",
+    }
+
+
+def import_tsne() -> Any:
+    """The class of scikit-learn; ValueError if that is not installed."""
+    try:
+        from sklearn.manifold import TSNE
+    except ImportError:
+        message = "A map needs scikit-learn; install it with: pip install 'evengraph[tables]'."
+        raise ValueError(message) from None
+    return TSNE
+
+
+def _embeddings(method: Method, probabilities: Tensor) -> tuple[Tensor, Tensor | None]:
+    """What to lay out, and clusters if the method has any."""
+    if not hasattr(method, "embeddings"):
+        return probabilities.clamp(min=1e-6).log(), None
+    embeddings, clusters = method.embeddings()
+    return embeddings.cpu(), None if clusters is None else clusters.cpu()

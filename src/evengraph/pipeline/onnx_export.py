@@ -20,14 +20,7 @@ from evengraph.pipeline.model_info import ModelInfo
 
 
 class _Part(NamedTuple):
-    """A method of an average.
-
-    Args:
-        method: The method.
-        model: The same, as what it exports.
-        weight: Its weight in the average.
-        names: The name in the file of each of its inputs.
-    """
+    """A method of an average."""
 
     method: Method
     model: RowModel

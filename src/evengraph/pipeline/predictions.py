@@ -15,8 +15,7 @@ from evengraph.methods.bases.search import Committee
 from evengraph.metrics.binary import flagged
 from evengraph.metrics.calibration import adjust_to_shares, estimate_shares
 from evengraph.metrics.decisions import Abstention
-from evengraph.pipeline.drift import DIFFERENT
-from evengraph.pipeline.model_info import ModelInfo, NewNodes, Threshold
+from evengraph.pipeline.model_info import DIFFERENT, ModelInfo, NewNodes, Threshold
 from evengraph.pipeline.sources import ModelInput
 from evengraph.tables.cells import import_pandas
 
@@ -30,7 +29,7 @@ VANISHED = 0.01
 """Part of its share in training below which a class has vanished, as in estimates that failed."""
 
 
-class Predictions(NamedTuple):
+class NodePredictions(NamedTuple):
     """What a model says about some nodes.
 
     Args:
@@ -62,13 +61,17 @@ def predict_nodes(
     *,
     prior: str | Mapping[str, float] | None = None,
     align: bool = True,
+    probabilities: Tensor | None = None,
     **options: Any,
-) -> Predictions:
+) -> NodePredictions:
     """Predict some nodes of a graph; the options are those of `TableModel.predict`.
 
     Columns are not moved back where class shares are corrected: these move columns, too. If an
     estimate of them is doubtful, predictions are those without it.
     """
+    if probabilities is not None:  # of all nodes of the graph, which are known already
+        given = ModelInput.of(nodes, method, info, False)
+        return _predict(method, info, classes, given, raw=probabilities[given.rows].cpu())
     given = ModelInput.of(nodes, method, info, align and prior is None)
     found = _predict(method, info, classes, given, prior=prior, **options)
     if not (found.doubt and align):
@@ -87,13 +90,15 @@ def _predict(
     prior: str | Mapping[str, float] | None = None,
     abstain: float | None = None,
     max_error: float | None = None,
-) -> Predictions:
+    raw: Tensor | None = None,
+) -> NodePredictions:
     abstention = find_abstention(info, abstain, max_error)
     if abstention is not None and prior is not None:
         raise ValueError(
             "prior excludes abstain and max_error: the errors on validation hold for its classes."
         )
-    raw = method.predict_proba(given.graph)[given.rows].cpu()
+    if raw is None:
+        raw = method.predict_proba(given.graph)[given.rows].cpu()
     drift = _drift(info, given, raw, classes)
     shares, doubt = None, ""
     transform: Transform = info.calibrator if calibrated and info.calibrator else _unchanged
@@ -105,7 +110,7 @@ def _predict(
     if abstention is not None:
         frame["abstained"] = (raw.double().max(1).values < abstention.confidence).tolist()
     threshold = None if info.threshold is None else info.threshold.after(transform)
-    return Predictions(
+    return NodePredictions(
         frame, drift, shares, abstention, given.aligned, given.graph, doubt, threshold
     )
 
@@ -160,12 +165,7 @@ def find_abstention(
 def corrected(
     info: ModelInfo, prior: str | Mapping[str, float], raw: Tensor, classes: Sequence[str]
 ) -> tuple[Transform, dict[str, float]]:
-    """A correction for class shares that differ from training, and these shares.
-
-    Args:
-        prior: `estimate`, or the share of each class, which are scaled to sum to one.
-        raw: The probabilities to estimate them from.
-    """
+    """A correction for class shares that differ from training, and these shares."""
     if info.prior is None:
         raise ValueError("This model holds no class shares to correct: train and save it again.")
     calibrator, training = info.prior.calibrator, torch.tensor(info.prior.shares)

@@ -1,37 +1,90 @@
-"""run(): one or several methods on one graph and one split protocol, once per seed."""
+"""run() and compare(): methods on one graph and one split protocol, once per seed.
+
+Every command and `TableModel` trains through `run`: a split per seed, a prediction per fit.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
+from functools import cached_property
+from itertools import product
 from statistics import fmean
-from typing import Any
+from time import time
+from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 from torch_geometric.data import Data
 
 import evengraph
+from evengraph.core.errors import unknown
 from evengraph.core.records import Record, mean_and_deviation
 from evengraph.core.task import Task
-from evengraph.disk.models import DiskGraph
 from evengraph.inspection.measures import count_edges
-from evengraph.methods import Method
+from evengraph.methods import METHODS, Method, portfolio
 from evengraph.metrics.binary import positive_class
 from evengraph.metrics.decisions import Costs
-from evengraph.pipeline.comparison import Comparison, Standing, conclude, split_overlap
+from evengraph.metrics.evaluation import Validation
+from evengraph.metrics.registry import METRICS, comparable_metrics
+from evengraph.pipeline.comparison import Comparison, Standing, conclude
 from evengraph.pipeline.executor import (
     Executor,
     Failure,
+    FittedMethod,
     Job,
     LoadedGraph,
+    OnEnd,
     OnFit,
-    OnStart,
     Result,
     describe,
 )
-from evengraph.pipeline.published import PAPER, paper_cell
+from evengraph.pipeline.parameters import PAPER, paper_cell
+from evengraph.pipeline.sources import GraphOnDisk, open_source
 from evengraph.splits import SplitProtocol
+
+
+class Splits:
+    """The splits of one graph by one protocol; the same one is not drawn twice in a row.
+
+    Keeps what a comparison needs of all splits: their sizes, and the order of the classes, which
+    some protocols change. A copy that is sent to a worker holds the protocol alone.
+    """
+
+    def __init__(self, protocol: SplitProtocol) -> None:
+        self.protocol = protocol
+        self.classes: list[str] = []
+        self.class_counts = torch.zeros(0)
+        self._seed, self._task = -1, None
+        self._ratios: dict[int, float] = {}
+
+    def __call__(self, graph: Data, *, seed: int) -> Task:
+        """The split of a seed."""
+        if self._task is None or seed != self._seed:
+            self._seed, self._task = seed, self._draw(graph, seed)
+        return self._task
+
+    def _draw(self, graph: Data, seed: int) -> Task:
+        task = self.protocol(graph, seed=seed)
+        self._ratios[seed] = float(task.test.sum() / (task.train.sum() + task.val.sum()))
+        if not self.classes:
+            self.class_counts = labels_per_class(task.graph)
+            names = getattr(task.graph, "class_names", None) or range(len(self.class_counts))
+            self.classes = [str(name) for name in names]
+        return task
+
+    def overlap(self, graph: Data, seeds: Sequence[int]) -> float:
+        """Mean ratio of test nodes to other labelled nodes."""
+        for seed in seeds:
+            if seed not in self._ratios:  # a worker has drawn it
+                self(graph, seed=seed)
+        return fmean(self._ratios[seed] for seed in seeds)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(Splits(self.protocol))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -41,30 +94,170 @@ class RunPlan:
     Args:
         dataset: Name of the graph.
         graph: The graph.
-        imbalance: Name of the split protocol.
         protocol: The split protocol.
-        methods: By their names in `METHODS`; every seed fits a fresh copy.
+        methods: By name or label; every fit takes a fresh copy.
         seeds: One fit each; a seed decides the split and everything random in the method.
+        metric: What methods are compared by.
+        budget: Settings to try per method; the first is the one given.
+        positive: For two classes, the positive one. By default the rarer.
+        k: For two classes, the k of precision at k.
         costs: For two classes, the costs of misses and false alarms that set the threshold.
+        compares: Whether the methods are compared, by default if there are several.
         disk: The graph on disk, if it is not in memory; `graph` then holds its labels alone.
     """
 
     dataset: str
     graph: Data
-    imbalance: str
     protocol: SplitProtocol
     methods: Mapping[str, Method]
     seeds: Sequence[int]
+    metric: str = "balanced_accuracy"
+    budget: int = 1
+    positive: int | None = None
+    k: int | None = None
     costs: Costs | None = None
-    disk: DiskGraph | None = None
+    compares: bool = False
+    disk: GraphOnDisk | None = None
+
+    @property
+    def imbalance(self) -> str:
+        """Name of the split protocol."""
+        return type(self.protocol).__name__.lower()
+
+    @property
+    def several(self) -> bool:
+        """Whether methods are compared."""
+        return self.compares or len(self.methods) > 1
+
+    @cached_property
+    def splits(self) -> Splits:
+        """Makes the splits."""
+        return Splits(self.protocol)
+
+    @cached_property
+    def tried(self) -> dict[str, list[Method]]:
+        """The settings to try, by label."""
+        return {label: candidates(one, self.budget) for label, one in self.methods.items()}
+
+    def task(self, seed: int) -> Task:
+        """The split of a seed."""
+        return self.splits(self.graph, seed=seed)
+
+    def with_positive(self, positive: int | None) -> RunPlan:
+        """The same plan with another positive class; keeps the split that has been drawn."""
+        other = replace(self, positive=positive)
+        vars(other)["splits"] = self.splits
+        return other
+
+    def jobs(self) -> list[Job]:
+        """All fits, split by split, so that whole splits are done when something ends the run."""
+        source = LoadedGraph(self.graph)
+        return [
+            Job(
+                label=label,
+                graph=source,
+                protocol=self.splits,
+                method=method,
+                seed=seed,
+                candidate=index,
+                positive=self.positive,
+                k=self.k,
+                costs=self.costs,
+                calibrate=self.several,  # comparison.csv has columns for it
+                disk=self.disk,
+            )
+            for seed in self.seeds
+            for label in self.methods
+            for index, method in enumerate(self.tried[label])
+        ]
+
+    def num_edges(self, graph: Data) -> int:
+        """Edges as `evengraph inspect` counts them, each once."""
+        if self.disk is not None:
+            return self.disk.packed.num_edges // 2
+        if graph.edge_index is self.graph.edge_index:
+            return self._num_edges
+        return count_edges(graph.edge_index.cpu().numpy(), int(graph.num_nodes))
+
+    @cached_property
+    def _num_edges(self) -> int:
+        return count_edges(self.graph.edge_index.cpu().numpy(), int(self.graph.num_nodes))
+
+
+class SeedScore(NamedTuple):
+    """What the model of one seed reached on validation."""
+
+    value: float
+    metric: str
+
+    @property
+    def title(self) -> str:
+        """The metric in words."""
+        return METRICS[self.metric].title
+
+
+def seed_score(fitted: FittedMethod) -> SeedScore:
+    """Score a fitted method on its held-out nodes, by the metric that its summary shows.
+
+    That is the `metric` of a method that selects among others, if it is set; otherwise the one that
+    fits the task: average precision if one of two classes is rare, else balanced accuracy.
+    """
+    method, task, probabilities, _ = fitted
+    named = method.get_params().get("metric") if method.selects_itself else None
+    validation = Validation.of(task, named if named in METRICS else None)
+    held_out = method.held_out(task)
+    validation = validation._replace(labels=task.graph.y[held_out])
+    return SeedScore(100 * validation.score(probabilities[held_out]), validation.metric)
+
+
+class Selection:
+    """The fit with the best score on validation among the seeds of one method."""
+
+    def __init__(self, several: bool) -> None:
+        self.several = several
+        self.scores: dict[int, SeedScore] = {}
+        self.best: FittedMethod | None = None
+
+    def add(self, fitted: FittedMethod) -> None:
+        """Keep a fit if it is better than those before."""
+        score, best = seed_score(fitted) if self.several else None, self.score
+        if best is None or (score is not None and score.value > best.value):
+            self.best = fitted
+        if score is not None:
+            self.scores[fitted.record.seed] = score
+
+    @property
+    def score(self) -> SeedScore | None:
+        """The score of the best fit, if there was a choice."""
+        return None if self.best is None else self.scores.get(self.best.record.seed)
+
+    @property
+    def reason(self) -> str:
+        """Why this seed, in a few words; empty if there is one seed."""
+        score, best = self.score, self.best
+        if score is None or best is None or len(self.scores) < 2:
+            return ""
+        others = [f"{s.value:.1f}" for seed, s in self.scores.items() if seed != best.record.seed]
+        return f"the best validation {score.title} ({score.value:.1f}; others {', '.join(others)})"
 
 
 @dataclass
 class RunResults:
-    """The methods that ran, and why the others did not, by name."""
+    """The methods that ran, and why the others did not, by name.
+
+    Args:
+        standings: The methods that ran, with a record of each split that all of them completed.
+        failed: Why the others did not.
+        seeds: The splits that count.
+        stopped: Whether Ctrl-C or a time limit ended the run early.
+        fits: The best fit of each method, where fits are kept.
+    """
 
     standings: list[Standing] = field(default_factory=list)
     failed: dict[str, Failure] = field(default_factory=dict)
+    seeds: list[int] = field(default_factory=list)
+    stopped: bool = False
+    fits: dict[str, Selection] = field(default_factory=dict)
 
     def _repr_html_(self) -> str:
         """Headline metrics and recall per class of each method, for notebooks."""
@@ -80,105 +273,104 @@ class RunResults:
 
 def run(
     plan: RunPlan,
-    device: torch.device | str = "cpu",
+    executor: Executor | None = None,
     *,
-    on_start: OnStart = lambda job: None,
-    on_fit: OnFit = lambda job, method, task, record: None,
-    on_result: Callable[[str, dict[str, Any]], None] = lambda name, result: None,
+    on_fit: OnFit | None = None,
+    on_end: OnEnd = lambda job, result: None,
+    keep_best: bool = False,
 ) -> RunResults:
     """Run every method with every seed.
 
-    Ctrl-C ends the fit that is running with its best weights so far; what follows is left out. A
-    method that fails with one seed is left out; the others go on.
+    Ctrl-C ends the run with the splits that all methods have completed. A method that fails is left
+    out; the others go on.
 
     Args:
         plan: Methods, graph, split protocol and seeds.
-        device: Where to train.
-        on_start: Called before each fit; returns a callback for its epochs, or None.
-        on_fit: Called after each fit with the fitted method and its record.
-        on_result: Called with the name and the result of each method that ran.
+        executor: Where to train; by default here on the CPU, where a fit that Ctrl-C ends counts
+            with its best weights so far.
+        on_fit: Called with each fitted method, in this process only.
+        on_end: Called with each job and its result.
+        keep_best: Keep the best fit of each method over its seeds.
     """
-    records: dict[str, list[Record]] = {}
-    tasks: dict[str, Task] = {}  # of the last fit
-    outcome = RunResults()
+    executor = executor or Executor(keep_interrupted=True)
+    ended: list[tuple[Job, Result]] = []
+    fits: dict[str, Selection] = {}
 
-    def finish(name: str) -> None:
-        environment = describe(torch.device(device))
-        result = method_result(plan, name, records[name], tasks.pop(name), environment)
-        outcome.standings.append(
-            Standing(
-                label=name,
-                title=result["method"]["title"],
-                settings=result["method"]["fields"],
-                changed=result["method"]["changed"],
-                records=records[name],
-                seconds=fmean(record.seconds for record in records[name]),
-                result=result,
-            )
-        )
-        on_result(name, result)
+    def keep(job: Job, result: Result) -> None:
+        ended.append((job, result))
+        on_end(job, result)
 
-    def keep_task(job: Job, method: Method, task: Task, record: Record) -> None:
-        tasks[job.label] = task
-        on_fit(job, method, task, record)
+    def see(job: Job, fitted: FittedMethod) -> None:
+        if keep_best:
+            fits.setdefault(job.label, Selection(len(plan.seeds) > 1)).add(fitted)
+        if on_fit is not None:
+            on_fit(job, fitted)
 
-    def on_end(job: Job, result: Result) -> None:
-        if isinstance(result, Failure):
-            outcome.failed[job.label] = result
-            return
-        records.setdefault(job.label, []).append(result)
-        if len(records[job.label]) == len(plan.seeds):
-            finish(job.label)
-
-    executor = Executor(
-        device=str(device), keep_interrupted=True, on_start=on_start, on_fit=keep_task
-    )
+    if keep_best or on_fit is not None:
+        executor = replace(executor, on_fit=see)
     try:
-        executor.execute(_jobs(plan), on_end)
-    except KeyboardInterrupt:
-        if not records:
+        stopped = not executor.execute(plan.jobs(), keep)
+    except KeyboardInterrupt:  # results so far count
+        if not ended:
             raise
-    for name in records:
-        if name in tasks and name not in outcome.failed:
-            finish(name)
+        stopped = True
+    outcome = _gather(plan, ended, describe(torch.device(executor.device)))
+    outcome.stopped, outcome.fits = stopped, fits
     return outcome
 
 
-def _jobs(plan: RunPlan) -> list[Job]:
-    source = LoadedGraph(plan.graph)
-    return [
-        Job(
-            label=name,
-            graph=source,
-            protocol=plan.protocol,
-            method=method,
-            seed=seed,
-            costs=plan.costs,
-            calibrate=len(plan.methods) > 1,  # comparison.csv has columns for it
-            disk=plan.disk,
+def _gather(
+    plan: RunPlan, ended: Sequence[tuple[Job, Result]], environment: Mapping[str, Any]
+) -> RunResults:
+    """The methods that ran, those that failed, and the splits that all ran on."""
+    failed: dict[str, Failure] = {}
+    tried: dict[tuple[str, int], dict[int, Record]] = {}
+    for job, result in ended:
+        if isinstance(result, Failure):
+            failed[job.label] = result
+        else:
+            tried.setdefault((job.label, job.seed), {})[job.candidate] = result
+    chosen = {  # the first of the best on validation, where the whole budget was spent
+        key: max(sorted(records), key=lambda index: records[index].validation)
+        for key, records in tried.items()
+        if len(records) == len(plan.tried[key[0]])
+    }
+    for label in plan.methods if chosen else ():
+        if not any((label, seed) in chosen for seed in plan.seeds):
+            reason = "it finished no split in time; allow more, or leave it out."
+            failed.setdefault(label, Failure(reason=reason))
+    labels = [label for label in plan.methods if label not in failed]
+    seeds = [s for s in plan.seeds if labels and all((label, s) in chosen for label in labels)]
+    standings = []
+    for label in labels if seeds else ():
+        records = [tried[label, seed][chosen[label, seed]] for seed in seeds]
+        result = method_result(plan, label, records, environment)
+        standings.append(
+            Standing(
+                label=label,
+                title=_title(plan.methods, label),
+                settings=result["method"]["fields"],
+                changed=result["method"]["changed"],
+                records=records,
+                candidates=[chosen[label, seed] for seed in seeds],
+                seconds=fmean(r.seconds for seed in seeds for r in tried[label, seed].values()),
+                result=result,
+            )
         )
-        for name, method in plan.methods.items()  # one is complete before the next begins
-        for seed in plan.seeds
-    ]
+    return RunResults(standings, failed, seeds)
+
+
+def _title(methods: Mapping[str, Method], label: str) -> str:
+    """The method's title, or the label where two methods have the same title."""
+    title = methods[label].full_title
+    return label if sum(one.full_title == title for one in methods.values()) > 1 else title
 
 
 def method_result(
-    plan: RunPlan,
-    name: str,
-    records: Sequence[Record],
-    task: Task,
-    environment: Mapping[str, Any],
+    plan: RunPlan, name: str, records: Sequence[Record], environment: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The content of the result.json of one method.
-
-    Args:
-        plan: What was run.
-        name: The method.
-        records: One per seed.
-        task: A split of the graph.
-        environment: As `describe` returns it.
-    """
-    method, params = plan.methods[name], vars(plan.protocol)
+    """The content of the result.json of one method."""
+    method, params, task = plan.methods[name], vars(plan.protocol), plan.task(records[-1].seed)
     mean, std = mean_and_deviation(records)
     paper = paper_cell(plan.dataset, plan.imbalance, params, name)
     changed = changed_from_paper(method, plan.protocol) if paper else []
@@ -189,8 +381,8 @@ def method_result(
         "dataset": {
             "name": plan.dataset,
             "num_nodes": plan.graph.num_nodes,
-            "num_edges": _num_edges(plan, plan.graph),
-            "num_edges_left": _num_edges(plan, task.graph),  # a long tail removes nodes
+            "num_edges": plan.num_edges(plan.graph),
+            "num_edges_left": plan.num_edges(task.graph),  # a long tail removes nodes
             "num_features": plan.graph.num_features,
             "num_classes": task.num_classes,
             "class_names": list(task.class_names) or None,
@@ -216,13 +408,6 @@ def method_result(
     }
 
 
-def _num_edges(plan: RunPlan, graph: Data) -> int:
-    """Edges as `evengraph inspect` counts them, each once."""
-    if plan.disk is not None:
-        return plan.disk.packed.num_edges // 2
-    return count_edges(graph.edge_index.cpu().numpy(), int(graph.num_nodes))
-
-
 def changed_from_paper(method: Method, protocol: SplitProtocol) -> list[str]:
     """Parameters that differ from those of the paper, whose values then do not compare."""
     varied = ((protocol, {"minority", "ratio"}), (method, method.tuned_params))
@@ -234,38 +419,234 @@ def changed_from_paper(method: Method, protocol: SplitProtocol) -> list[str]:
     ]
 
 
-def compare_results(
-    plan: RunPlan, outcome: RunResults, device: torch.device | str = "cpu"
-) -> Comparison | None:
-    """Compare methods on the seeds that all have; None without any.
-
-    Args:
-        plan: What was run.
-        outcome: What it gave.
-        device: Where it was trained.
-    """
-    seeds = [{record.seed for record in one.records} for one in outcome.standings]
-    common = [seed for seed in plan.seeds if seeds and all(seed in own for own in seeds)]
-    if not common:
-        return None
-    standings = [
-        replace(one, records=[record for record in one.records if record.seed in common])
-        for one in outcome.standings
-    ]
-    graph = plan.protocol(plan.graph, seed=common[0]).graph  # step and longtail reorder classes
-    counts = torch.bincount(graph.y[graph.y >= 0].cpu())
+def compare_results(plan: RunPlan, outcome: RunResults) -> Comparison:
+    """Compare the methods of a run on the splits that all have completed."""
+    failed = {label: failure.reason for label, failure in outcome.failed.items()}
+    standings = []
+    for one in outcome.standings:
+        undefined = [r.seed for r in one.records if not math.isfinite(r.all_metrics[plan.metric])]
+        if undefined:
+            title = METRICS[plan.metric].title
+            failed[one.label] = f"its {title} is undefined on split {undefined[0]}."
+        else:
+            standings.append(one)
+    if not standings:
+        if not failed:
+            raise ValueError("No split was finished in time; allow more time.")
+        label, reason = next(iter(failed.items()))
+        raise ValueError(f"No method ran; {plan.methods[label].full_title}: {reason}")
+    overlap = plan.splits.overlap(plan.graph, outcome.seeds)
+    counts, positive = plan.splits.class_counts, plan.positive
+    if len(counts) == 2 and positive is None:
+        positive = positive_class(counts)
     return conclude(
         standings,
         plan.methods,
-        graph,
         plan.protocol,
-        metric="balanced_accuracy",
-        overlap=split_overlap(plan.graph, plan.protocol, common),
-        positive=positive_class(counts) if len(counts) == 2 else None,
-        seeds=common,
+        metric=plan.metric,
+        overlap=overlap,
+        positive=positive,
+        classes=plan.splits.classes,
+        class_counts=counts.tolist(),
+        seeds=outcome.seeds,
         wanted=len(plan.seeds),
-        budget=1,
-        failed={name: failure.reason for name, failure in outcome.failed.items()},
-        stopped=len(common) < len(plan.seeds),
-        environment=describe(torch.device(device)),
+        budget=plan.budget,
+        failed=failed,
+        stopped=outcome.stopped,
+        environment=standings[0].result["environment"],
     )
+
+
+def compare(
+    data: Any,
+    methods: str | Sequence[str] | Mapping[str, Method] | None = None,
+    protocol: SplitProtocol | None = None,
+    *,
+    edges: Any = None,
+    seeds: Sequence[int] = range(5),
+    budget: int = 1,
+    metric: str = "balanced_accuracy",
+    positive: int | str | None = None,
+    k: int | None = None,
+    device: torch.device | str = "cpu",
+    jobs: int = 1,
+    time_limit: float | None = None,
+    on_end: OnEnd = lambda job, result: None,
+    **columns: Any,
+) -> Comparison:
+    """Train several methods on the same splits, and test which is significantly better.
+
+    Every method has the same budget: a number of settings, one of which is selected on validation
+    for each split and scored on the test nodes. A method that fails is left out, and the others
+    continue. If time runs out, the splits that all methods completed count.
+
+    Args:
+        data: A PyG graph with labels (-1 means unlabelled); a nodes table as a DataFrame or a path,
+            as in `TableModel.fit`; or the name of a data set.
+        methods: Names, for methods with `Method.graph_defaults` of the graph; or methods with
+            your own settings, under labels of your choice; None for the baseline and the
+            candidates of `auto`.
+        protocol: Makes a split from a seed, such as `Natural()` or `Folds()`. By default the masks
+            of the graph, or its split or time column, decide; otherwise `Natural`, for your own
+            data with 60% of each class for training and 20% for validation.
+        edges: The edges table, if `data` is a nodes table.
+        seeds: One split each.
+        budget: Settings to try per method; the first is the one given.
+        metric: Metric to compare by.
+        positive: For two classes, the positive one: its name, or its index in a split of the
+            graph. By default the rarer.
+        k: For precision at k; by default the number of positive test nodes.
+        device: Where to train.
+        jobs: Number of worker processes, on the CPU.
+        time_limit: Seconds after which training stops.
+        on_end: Called with each job and its result.
+        columns: The column arguments of `open_graph` for tables, such as `label`.
+    """
+    source = open_source(data, edges, **columns)
+    plan = comparison_plan(
+        RunPlan(
+            dataset=source.name,
+            graph=source.graph,
+            protocol=protocol or source.make_split(of_dataset="natural"),
+            methods=_entries(methods, source.graph),
+            seeds=list(dict.fromkeys(seeds)),
+            budget=budget,
+            metric=metric,
+            k=k,
+            compares=True,
+        ),
+        positive,
+    )
+    executor = comparison_executor(device, jobs, time_limit)
+    return compare_results(plan, run(plan, executor, on_end=on_end))
+
+
+def comparison_plan(plan: RunPlan, positive: int | str | None = None) -> RunPlan:
+    """A plan with its positive class, checked before anything is trained; draws the first split."""
+    if not plan.seeds:
+        raise ValueError("seeds must hold at least one seed.")
+    if plan.metric not in comparable_metrics():
+        raise ValueError(unknown("metric", plan.metric, comparable_metrics()))
+    labels_per_class(plan.graph)  # no labels, no split
+    plan.task(plan.seeds[0])
+    counts = plan.splits.class_counts
+    index = _class_index(plan.splits.classes, positive)
+    if len(counts) == 2 and index is None:
+        index = positive_class(counts)
+    _check_binary(plan.metric, index, plan.k, len(counts))
+    return plan.with_positive(index)
+
+
+def comparison_executor(
+    device: torch.device | str, jobs: int = 1, time_limit: float | None = None
+) -> Executor:
+    """Where a comparison trains: on the CPU in several processes, on a GPU in batches."""
+    if time_limit is not None and not time_limit > 0:
+        raise ValueError(f"time_limit must be above 0, got {time_limit}.")
+    if jobs < 1:
+        raise ValueError(f"jobs must be at least 1, got {jobs}.")
+    return Executor(
+        device=str(device),
+        backend="processes" if torch.device(device).type == "cpu" else "here",
+        workers=jobs,
+        batch=time_limit is None,
+        deadline=time() + time_limit if time_limit is not None else None,
+    )
+
+
+def default_entries(
+    graph: Data, params: Mapping[str, Mapping[str, Any]] | None = None
+) -> dict[str, Method]:
+    """The methods of a comparison by default: the baseline and the portfolio of `auto`."""
+    baselines = {
+        name: kind(**{**kind.graph_defaults(graph), **(params or {}).get(name, {})})
+        for name, kind in METHODS.items()
+        if kind.role == "baseline"
+    }
+    return baselines | portfolio(graph, params)
+
+
+def _entries(
+    methods: str | Sequence[str] | Mapping[str, Method] | None, graph: Data
+) -> dict[str, Method]:
+    """Methods by label."""
+    if isinstance(methods, str):
+        methods = [name.strip() for name in methods.split(",")]
+    if methods is None:
+        entries = default_entries(graph)
+    elif isinstance(methods, Mapping):
+        entries = dict(methods)
+    else:
+        for name in methods:
+            if name not in METHODS:
+                raise ValueError(unknown("method", name, METHODS, METHODS.other_names))
+        entries = {name: METHODS[name](**METHODS[name].graph_defaults(graph)) for name in methods}
+    if not entries:
+        raise ValueError("methods must name at least one method.")
+    return entries
+
+
+def _class_index(names: Sequence[str], label: int | str | None) -> int | None:
+    """The index of a class, by its name or index."""
+    if label is None or isinstance(label, int):
+        return label
+    for known in (list(names), [str(index) for index in range(len(names))]):
+        if label in known:
+            return known.index(label)
+    raise ValueError(unknown("class", label, names))
+
+
+def labels_per_class(graph: Data) -> Tensor:
+    """Labelled nodes per class, (C,)."""
+    if graph.y is None or not (graph.y >= 0).any():
+        raise ValueError("graph.y must hold labels; this graph has none.")
+    counts = torch.bincount(graph.y[graph.y >= 0].cpu())
+    if len(counts) < 2:
+        raise ValueError("There must be at least two classes, got one.")
+    return counts
+
+
+def _check_binary(metric: str, positive: int | None, k: int | None, num_classes: int) -> None:
+    """Validate what has a meaning for two classes only."""
+    if num_classes == 2:
+        if positive not in (0, 1):
+            raise ValueError(f"positive must be class 0 or 1, got {positive}.")
+        if k is not None and k < 1:
+            raise ValueError(f"k must be at least 1, got {k}.")
+    elif METRICS[metric].binary:
+        raise ValueError(f"metric {metric} is for two classes, this graph has {num_classes}.")
+    elif positive is not None or k is not None:
+        name = "positive" if positive is not None else "k"
+        raise ValueError(f"{name} is for two classes, this graph has {num_classes}.")
+
+
+def candidates(method: Method, budget: int) -> list[Method]:
+    """The given method, then others with parameters drawn at random from its search space.
+
+    The draw is the same each time. Parameters that differ from their defaults stay as they are. A
+    method that selects its settings itself has one candidate; one with a small search space has
+    all of it.
+    """
+    if budget < 1:
+        raise ValueError(f"budget must be at least 1, got {budget}.")
+    budget = 1 if method.selects_itself else budget
+    params = asdict(method)
+    space = _space(method)
+    rest = [
+        dict(zip(space, values, strict=True))
+        for values in product(*space.values())
+        if any(params[name] != value for name, value in zip(space, values, strict=True))
+    ]
+    drawn = random.Random(0).sample(rest, min(budget - 1, len(rest)))
+    return [type(method)(**{**params, **changed}) for changed in ({}, *drawn)]
+
+
+def _space(method: Method) -> dict[str, Sequence[Any]]:
+    """Values per parameter that may vary, its own included."""
+    known = {**method.shared_search_space, **method.search_space}
+    free: dict[str, Sequence[Any]] = {}
+    for item in fields(method):
+        value = getattr(method, item.name)
+        if item.name in known and item.default is not MISSING and value == item.default:
+            free[item.name] = tuple(dict.fromkeys((value, *known[item.name])))
+    return free

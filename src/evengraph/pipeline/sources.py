@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -14,14 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from evengraph.core.machine import available_memory, format_size, parse_size
 from evengraph.core.task import Task
 from evengraph.datasets import DATASETS, load
 from evengraph.datasets.registry import lookup
-from evengraph.disk import PackedGraph, is_packed
-from evengraph.disk.models import DiskGraph
-from evengraph.disk.open import memory_to_read, packed_encoding
-from evengraph.disk.propagation import Progress, no_progress
 from evengraph.methods import Method
 from evengraph.ops.features import feature_signatures, matching_signatures
 from evengraph.pipeline.model_info import ID, ModelInfo, NewNodes
@@ -33,10 +28,38 @@ from evengraph.tables import (
     TableGraph,
     open_graph,
 )
-from evengraph.training.ranks import ALONE, Ranks
+from evengraph.training import Callback
 
 TRAIN, VAL = 0.6, 0.2
-MIN_MEMORY = 32 * 2**20  # to work from disk, besides Python and torch
+
+
+class GraphOnDisk(Protocol):
+    """A graph that stays on disk; the wing `disk` opens it."""
+
+    @property
+    def packed(self) -> Any:
+        """Its arrays, with `num_nodes` and `num_edges`."""
+        ...
+
+    def encoding(self) -> tuple[FeatureEncoder, TableColumns]:
+        """What made the features, and the columns of the tables."""
+        ...
+
+    def fit(
+        self,
+        method: Method,
+        task: Task,
+        *,
+        seed: int = 0,
+        on_epoch: Callback | None = None,
+        progress: bool | None = None,
+    ) -> Method:
+        """Train a method on a split of the labels."""
+        ...
+
+    def predict_task(self, method: Method, task: Task) -> tuple[Task, Tensor]:
+        """The task on the nodes of its three sets alone, and their class probabilities."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,7 +80,7 @@ class GraphSource:
     tables: TableGraph | None = None
     data: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
-    disk: DiskGraph | None = None
+    disk: GraphOnDisk | None = None
 
     @property
     def is_dataset(self) -> bool:
@@ -67,7 +90,7 @@ class GraphSource:
     def encoding(self, task: Task) -> tuple[FeatureEncoder | None, TableColumns]:
         """What made the features, and the columns of the tables; None for a graph."""
         if self.disk is not None:
-            return packed_encoding(self.disk.packed)
+            return self.disk.encoding()
         tables = tables_of(task, self)
         return (None, TableColumns()) if tables is None else (tables.encoder, tables.columns)
 
@@ -127,46 +150,6 @@ def open_source(data: Any, edges: Any = None, **columns: Any) -> GraphSource:
             raise ValueError(f"{name} is for tables of your own, and {data} is a data set.")
         return open_dataset(data)
     return open_tables(data, edges, **columns)
-
-
-def open_on_disk(
-    path: str | Path,
-    memory: str | int | None = None,
-    *,
-    device: torch.device | str = "cpu",
-    progress: Progress = no_progress,
-    ranks: Ranks = ALONE,
-) -> GraphSource:
-    """Open a packed graph to work from disk.
-
-    Args:
-        path: Its folder.
-        memory: How much to use, such as `4GB`. Default: half of what is free.
-        device: Where to propagate, and to train networks.
-        progress: Called with the name of a stage and the share of it that is done.
-        ranks: The processes that work on it together.
-    """
-    if not ranks.is_alone and not is_packed(path):
-        raise ValueError(f"Several processes train packed graphs alone: pack {path} first.")
-    if not Path(path).expanduser().exists() and str(path) not in DATASETS:
-        raise ValueError(f"{path} does not exist.")
-    if not is_packed(path):
-        raise ValueError(
-            f"memory is for packed graphs: evengraph pack {path} --out graph makes one."
-        )
-    limit = available_memory() // (2 * ranks.here) if memory is None else parse_size(memory)
-    if memory is not None and limit < MIN_MEMORY:
-        raise ValueError(f"memory must be at least {format_size(MIN_MEMORY)}, got {memory}.")
-    packed = PackedGraph.open(path)
-    packed.check()
-    disk = DiskGraph.open(packed, limit, device=device, progress=progress, ranks=ranks)
-    name, data = packed.path.resolve().name, str(packed.path.absolute())
-    return GraphSource(name=name, graph=disk.labels(), data=data, disk=disk)
-
-
-def must_stay_on_disk(path: str | Path) -> bool:
-    """Whether it is a packed graph that does not fit in memory."""
-    return is_packed(path) and memory_to_read(PackedGraph.open(path)) > available_memory()
 
 
 def open_tables(nodes: Any, edges: Any = None, **columns: Any) -> GraphSource:

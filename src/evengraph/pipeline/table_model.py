@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from html import escape
 from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple, Self, final
+from typing import Any, Self, final
 from warnings import warn
 
 import numpy as np
@@ -26,11 +25,10 @@ from evengraph.methods.bases.search import ERRORS
 from evengraph.metrics.binary import positive_class
 from evengraph.metrics.calibration import Calibrator
 from evengraph.metrics.decisions import CostCurve, Costs, RiskCurve
-from evengraph.metrics.evaluation import Validation, evaluate, reported
+from evengraph.metrics.evaluation import evaluate, reported
 from evengraph.metrics.registry import METRICS
-from evengraph.pipeline.drift import TrainingStatistics
+from evengraph.pipeline.executor import Executor, FittedMethod
 from evengraph.pipeline.explanation import Explanation, explain, explain_node, open_explained
-from evengraph.pipeline.loading import load_model, saved_info
 from evengraph.pipeline.model_info import (
     ModelInfo,
     NewNodes,
@@ -38,54 +36,54 @@ from evengraph.pipeline.model_info import (
     Refit,
     Threshold,
     TrainedOn,
+    TrainingStatistics,
     all_labels,
     as_pair,
     holds_integers,
+    load_model,
     open_new_nodes,
+    saved_info,
     training_paths,
 )
 from evengraph.pipeline.onnx_export import export_onnx, onnx_inputs
-from evengraph.pipeline.predictions import Predictions, predict_nodes
+from evengraph.pipeline.predictions import NodePredictions, predict_nodes
+from evengraph.pipeline.run import RunPlan, run
 from evengraph.pipeline.sources import GraphSource, ModelInput, open_tables, tables_of
 from evengraph.splits import SplitProtocol
 from evengraph.tables import Note, TableGraph
 
 
 def assess(
-    method: Method,
-    task: Task,
+    fitted: FittedMethod,
     source: GraphSource,
     positive: int | None,
     *,
-    refit_seed: int | None,
+    refit: bool,
     costs: Costs | None,
-) -> tuple[Method, ModelInfo]:
-    """Score a method on the test nodes, fit it again if asked, and calibrate it on validation.
+) -> tuple[FittedMethod, ModelInfo]:
+    """Fit a method again if asked, calibrate it on validation and choose its threshold.
 
     If the second fit fails or Ctrl-C ends it, the method stays as it was, with a warning.
     A graph on disk has no statistics that drift is measured by.
 
     Args:
-        method: Fitted to the task.
+        fitted: The method with its predictions and scores.
         source: Where its graph came from.
         positive: The index of the positive class, if there are two.
-        refit_seed: The seed to fit again to all labels with; None does not.
+        refit: Whether to fit it again to all labels.
         costs: What the threshold minimises, if not F1.
 
     Returns:
         The method, the one fitted again if there is one, and what is known about it.
     """
-    (encoder, columns), data, refit = source.encoding(task), source.data, False
-    task, probabilities = source.predict_task(method, task)
-    scores = evaluate(task, probabilities, positive=positive, costs=costs)
-    sizes, errors = _sizes(task, source), _calibration_errors(task, probabilities)
-    if refit_seed is not None:
-        again = _fit_again(method, task, refit_seed)
-        if again is not None:
-            refit, method, probabilities = True, again, again.predict_task(all_labels(task))
-    held_out = method.held_out(all_labels(task) if refit else task)
-    rows, labels = probabilities[held_out], task.graph.y[held_out]
-    return method, ModelInfo(
+    task, record = fitted.task, fitted.record
+    (encoder, columns), data = source.encoding(task), source.data
+    sizes, errors = _sizes(task, source), _calibration_errors(task, fitted.probabilities)
+    again = _fit_again(fitted) if refit else None
+    last, full = (fitted, task) if again is None else (again, all_labels(task))
+    held_out = last.method.held_out(full)
+    rows, labels = last.probabilities[held_out], task.graph.y[held_out]
+    return last, ModelInfo(
         encoder=encoder,
         columns=columns,
         calibrator=Calibrator.fit(rows, labels),
@@ -93,21 +91,21 @@ def assess(
         cost_curve=None
         if positive is None
         else CostCurve.of(labels == positive, rows[:, positive], costs),
-        test_scores={k: v if isfinite(v) else None for k, v in reported(scores).items()},
+        test_scores={k: v if isfinite(v) else None for k, v in record.metrics.items()},
         trained_on=None if data is None else TrainedOn(data, dict(source.columns)),
-        refit=Refit.of(task) if refit else None,
+        refit=None if again is None else Refit.of(task),
         statistics=None
         if source.disk is not None
         else TrainingStatistics.of(
             task.graph,
-            all_labels(task).train if refit else task.train,
-            probabilities,
+            full.train,
+            last.probabilities,
             None if encoder is None else encoder.numbers,
         ),
         prior=Prior.fit(rows, labels),
         risk=RiskCurve.of(labels, rows),
         counts=sizes,
-        confusion=scores["confusion_matrix"],
+        confusion=record.confusion_matrix,
         calibration=errors,
     )
 
@@ -130,12 +128,13 @@ def _calibration_errors(task: Task, probabilities: Tensor) -> dict[str, float | 
     return {name: value if isfinite(value) else None for name, value in errors.items()}
 
 
-def _fit_again(method: Method, task: Task, seed: int) -> Method | None:
+def _fit_again(fitted: FittedMethod) -> FittedMethod | None:
     """The method fitted to all labels; None with a warning if that failed or was interrupted."""
+    full = all_labels(fitted.task)
     try:
-        again = method.refitted(all_labels(task), seed=seed)
+        again = fitted.method.refitted(full, seed=fitted.record.seed)
         if not any(stage.interrupted for stage in again.history_):
-            return again
+            return fitted._replace(method=again, probabilities=again.predict_task(full))
         reason = "it was interrupted."
     except ERRORS as error:  # such as too little memory for all labels
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
@@ -153,67 +152,6 @@ def positive_index(task: Task, name: str | None) -> int | None:
             f"positive must be one of two classes, got {name!r}; there are {', '.join(names)}."
         )
     return names.index(name)
-
-
-class SeedScore(NamedTuple):
-    """What the model of one seed reached on validation.
-
-    Args:
-        value: In percent.
-        metric: Its name in `METRICS`.
-    """
-
-    value: float
-    metric: str
-
-    @property
-    def title(self) -> str:
-        """The metric in words."""
-        return METRICS[self.metric].title
-
-
-def seed_score(method: Method, task: Task, source: GraphSource) -> SeedScore:
-    """Score a fitted method on its held-out nodes, by the metric that its summary shows.
-
-    That is the `metric` of a method that selects among others, if it is set; otherwise the one that
-    fits the task: average precision if one of two classes is rare, else balanced accuracy.
-    """
-    task, probabilities = source.predict_task(method, task)
-    named = method.get_params().get("metric") if method.selects_itself else None
-    validation = Validation.of(task, named if named in METRICS else None)
-    held_out = method.held_out(task)
-    validation = validation._replace(labels=task.graph.y[held_out])
-    return SeedScore(100 * validation.score(probabilities[held_out]), validation.metric)
-
-
-def fit_seeds(
-    new_method: Callable[[], Method],
-    protocol: SplitProtocol,
-    source: GraphSource,
-    seeds: Sequence[int],
-    positive: str | None,
-    device: torch.device,
-    progress: bool | None,
-) -> tuple[Method, Task, int]:
-    """Fit one method per seed; returns the one with the best score, its task and its seed.
-
-    Args:
-        new_method: Makes an unfitted method.
-        protocol: How to split the graph of the source.
-        positive: Name of the positive class, if there are two and it is given.
-        progress: Show a live bar; by default on a terminal only.
-    """
-    best: tuple[float, Method, Task, int] | None = None
-    for seed in seeds:
-        task = protocol(source.graph, seed=seed).to(device)
-        positive_index(task, positive)  # fails before training, not after
-        method = new_method().fit(task, seed=seed, progress=progress)
-        score = seed_score(method, task, source).value if len(seeds) > 1 else 0.0
-        if best is None or score > best[0]:
-            best = score, method, task, seed
-    if best is None:
-        raise ValueError("seed must hold at least one seed, got none.")
-    return best[1:]
 
 
 @final
@@ -262,6 +200,7 @@ class TableModel:
         self.info = ModelInfo()
         self.notes: tuple[Note, ...] = ()
         self._training_tables: TableGraph | None = None
+        self._probabilities: Tensor | None = None
 
     def fit(
         self,
@@ -288,10 +227,27 @@ class TableModel:
         """
         data = open_tables(nodes, edges, **columns)
         protocol = self.protocol or data.make_split()
-        seeds, where = [seed] if isinstance(seed, int) else seed, pick_device(device)
-        make = partial(self._new_method, data)
-        best = fit_seeds(make, protocol, data, seeds, self.positive, where, progress)
-        self._take(*best, data)
+        seeds = [seed] if isinstance(seed, int) else list(dict.fromkeys(seed))
+        if not seeds:
+            raise ValueError("seed must hold at least one seed, got none.")
+        plan = RunPlan(
+            dataset=data.name,
+            graph=data.graph,
+            protocol=protocol,
+            methods={"": self._new_method(data)},
+            seeds=seeds,
+            costs=self.costs,
+        )
+        positive = positive_index(plan.task(seeds[0]), self.positive)  # fails before training
+        executor = Executor(
+            device=str(pick_device(device)), keep_interrupted=True, progress=progress
+        )
+        outcome = run(plan.with_positive(positive), executor, keep_best=True)
+        for failure in outcome.failed.values():
+            raise failure.error or ValueError(failure.reason)
+        best = outcome.fits[""].best
+        assert best is not None
+        self._take(best, data)
         if holds_integers(nodes, self.info.columns.label, self.classes_):
             self.info = replace(self.info, integer_labels=True)
         return self
@@ -299,16 +255,25 @@ class TableModel:
     @classmethod
     def from_fitted(
         cls,
-        method: Method,
-        task: Task,
+        fitted: FittedMethod,
         source: GraphSource,
         *,
-        seed: int = 0,
         refit: bool = False,
         costs: Costs | None = None,
     ) -> Self:
-        """Make a model of a method that was fitted to a task on the graph of a source."""
-        return cls(method, refit=refit, costs=costs)._take(method, task, seed, source)
+        """Make a model of a method that `run` has fitted to the graph of a source."""
+        return cls(fitted.method, refit=refit, costs=costs)._take(fitted, source)
+
+    def predict_unlabelled(self) -> Any:
+        """What `predict` returns, for the nodes of the training tables that have no label."""
+        if self._training_tables is None or self._probabilities is None:
+            raise RuntimeError("Call fit first: a loaded model does not hold its training tables.")
+        nodes = NewNodes(tables=self._training_tables, rows=slice(None))
+        unlabelled = nodes.without((self._training_tables.graph.y >= 0).cpu().numpy())
+        found = predict_nodes(
+            self.method_, self.info, self.classes_, unlabelled, probabilities=self._probabilities
+        )
+        return found.frame
 
     def predict(
         self,
@@ -356,7 +321,7 @@ class TableModel:
 
     def predictions(
         self, nodes: Any, edges: Any = None, *, known: Any = None, **options: Any
-    ) -> Predictions:
+    ) -> NodePredictions:
         """What `predict` returns, with sentences about drift, and the shares and errors in use.
 
         Args:
@@ -522,12 +487,12 @@ class TableModel:
         self.info = self.info.with_costs(costs)
         return self
 
-    def _take(self, method: Method, task: Task, seed: int, source: GraphSource) -> Self:
-        """Adopt a fitted method: score it, fit it again, calibrate it and choose its threshold."""
-        positive, again = positive_index(task, self.positive), seed if self.refit else None
-        self.method_, self.info = assess(
-            method, task, source, positive, refit_seed=again, costs=self.costs
-        )
+    def _take(self, fitted: FittedMethod, source: GraphSource) -> Self:
+        """Adopt a fitted method: fit it again, calibrate it and choose its threshold."""
+        task = fitted.task
+        positive = positive_index(task, self.positive)
+        last, self.info = assess(fitted, source, positive, refit=self.refit, costs=self.costs)
+        self.method_, self._probabilities = last.method, last.probabilities
         self._training_tables = tables = tables_of(task, source)
         self.notes = () if tables is None else tables.notes
         return self

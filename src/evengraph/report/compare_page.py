@@ -43,7 +43,6 @@ from evengraph.report.view import (
     dataset_title,
     describe_protocol,
     duration,
-    interval_text,
 )
 
 MANY = 8  # columns of a table; more stand closer
@@ -144,7 +143,8 @@ def _scores(view: Comparison, pages: Mapping[str, str]) -> Markup:
 
 def _score_row(one: Standing, path: str | None, strong: bool) -> ForestRow:
     text = f"{one.title}: {decimals(one.mean)}"
-    text += "" if one.interval is None else f", 95% interval {interval_text(one.interval)}"
+    if one.interval is not None:
+        text += f", 95% interval {' to '.join(map(decimals, one.interval))}"
     text += "" if one.paper is None else f"; published {decimals(one.paper)}"
     return ForestRow(
         name=one.title,

@@ -165,38 +165,7 @@ def draw_explanation(explanation: Mapping[str, Any], ids: Sequence[str]) -> str:
     nodes in the same cluster as the explained one. Nodes without a path are on the outermost ring.
     The largest contributions have their id beside them where there is room; all have it as tooltip.
     """
-    near = explanation["neighbourhood"]
-    classes = explanation["class_names"] or list(map(str, range(len(explanation["probabilities"]))))
-    colours = class_colours(explanation.get("class_counts") or [1] * len(classes))
-    tree = path_tree(near)
-    points = ring_positions(near["distance"], tree, centre=CENTRE, radius=RADIUS)
-    largest = max((abs(value) for value in near["contribution"][1:]), default=0.0) or 1.0
-    radii = [11.0, *(round(4 + 7 * abs(value / largest), 1) for value in near["contribution"][1:])]
-    names = [ids[node] for node in near["node_id"]]
-    cluster = near.get("cluster") or [None]
-    same = [False, *(other == cluster[0] for other in cluster[1:])]
-    legend = _legend(explanation, classes, colours, names[0] if any(same) else None)
-    probability = f"{100 * explanation['probability']:.1f}%"
-    title = f"{ids[explanation['node']]}: {classes[explanation['predicted']]}, {probability}"
-    return str(
-        tag(
-            "svg",
-            tag("title", title),
-            tag("rect", width="100%", height="100%", fill="white"),
-            *_rings(near["distance"]),
-            *_edges(near, points, tree),
-            *_halos([any(same), *same[1:]], points, radii),
-            *_marks(near, points, radii, classes, names, colours),
-            tag("g", *_names(near, points, radii, names), stroke="white", stroke_width=3),
-            tag("text", title, x=16, y=28, font_size=16, font_weight="bold"),
-            tag("text", CAPTION, x=16, y=48, fill="#555555"),
-            *legend,
-            xmlns="http://www.w3.org/2000/svg",
-            viewBox=f"0 0 {SIZE} {SIZE + 24 * len(legend)}",
-            font_family="sans-serif",
-            font_size=12,
-        )
-    )
+    return str(_Neighbourhood(explanation, ids).draw())
 
 
 def path_tree(near: Mapping[str, Any]) -> dict[int, int]:
@@ -258,104 +227,153 @@ def class_colours(counts: Sequence[int]) -> list[str]:
     return colours
 
 
-def _legend(
-    explanation: Mapping[str, Any],
-    classes: Sequence[str],
-    colours: Sequence[str],
-    centre: str | None,
-) -> list[Markup]:
-    """The classes, and the halo of the cluster of `centre`, if it has one."""
-    near, counts = explanation["neighbourhood"], explanation.get("class_counts")
-    entries = []
-    for label in sorted({*near["predicted"], *(label for label in near["y"] if label >= 0)}):
-        text = classes[label] + (f", {counts[label]:,} labelled" if counts else "")
-        entries.append((colours[label], text + (", rare" if colours[label] in RARE else "")))
-    if centre is not None:
-        entries.append((SAME_CLUSTER, f"halo: in the same cluster as {_cut(centre)}"))
-    return [
-        tag(
-            "g",
-            tag("circle", cx=24, cy=SIZE + 24 * row, r=6, fill=colour),
-            tag("text", text, x=40, y=SIZE + 24 * row + 4),
+class _Neighbourhood:
+    """What is drawn of an explanation: places, sizes, names and colours of its nodes."""
+
+    def __init__(self, explanation: Mapping[str, Any], ids: Sequence[str]) -> None:
+        self.near = near = explanation["neighbourhood"]
+        count = len(explanation["probabilities"])
+        self.classes = explanation["class_names"] or [str(label) for label in range(count)]
+        self.counts = explanation.get("class_counts")
+        self.colours = class_colours(self.counts or [1] * len(self.classes))
+        self.tree = path_tree(near)
+        self.points = ring_positions(near["distance"], self.tree, centre=CENTRE, radius=RADIUS)
+        weights = [abs(value) for value in near["contribution"]]
+        largest = max(weights[1:], default=0.0) or 1.0
+        self.radii = [11.0, *(round(4 + 7 * weight / largest, 1) for weight in weights[1:])]
+        self.names = [ids[node] for node in near["node_id"]]
+        probability = f"{100 * explanation['probability']:.1f}%"
+        predicted = self.classes[explanation["predicted"]]
+        self.title = f"{ids[explanation['node']]}: {predicted}, {probability}"
+        cluster = near.get("cluster") or [None]
+        same = [other == cluster[0] for other in cluster[1:]]
+        self.halos = [any(same), *same]
+        farthest = max(ring_numbers(near["distance"]))
+        self.rings = [RADIUS * ring / farthest for ring in range(1, farthest + 1)]
+
+    def draw(self) -> Markup:
+        legend = self._legend()
+        return tag(
+            "svg",
+            tag("title", self.title),
+            tag("rect", width="100%", height="100%", fill="white"),
+            *(
+                tag(
+                    "circle",
+                    cx=CENTRE[0],
+                    cy=CENTRE[1],
+                    r=round(r, 1),
+                    fill="none",
+                    stroke="#eceff3",
+                )
+                for r in self.rings
+            ),
+            *self._edges(),
+            *self._halos(),
+            *self._marks(),
+            tag("g", *self._texts(), stroke="white", stroke_width=3),
+            tag("text", self.title, x=16, y=28, font_size=16, font_weight="bold"),
+            tag("text", CAPTION, x=16, y=48, fill="#555555"),
+            *legend,
+            xmlns="http://www.w3.org/2000/svg",
+            viewBox=f"0 0 {SIZE} {SIZE + 24 * len(legend)}",
+            font_family="sans-serif",
+            font_size=12,
         )
-        for row, (colour, text) in enumerate(entries)
-    ]
 
+    def _legend(self) -> list[Markup]:
+        """The classes, and the halo of a cluster, if there is one."""
+        labels = {*self.near["predicted"], *(label for label in self.near["y"] if label >= 0)}
+        entries = []
+        for label in sorted(labels):
+            text = self.classes[label]
+            text += f", {self.counts[label]:,} labelled" if self.counts else ""
+            text += ", rare" if self.colours[label] in RARE else ""
+            entries.append((self.colours[label], text))
+        if self.halos[0]:
+            entries.append((SAME_CLUSTER, f"halo: in the same cluster as {_cut(self.names[0])}"))
+        return [
+            tag(
+                "g",
+                tag("circle", cx=24, cy=SIZE + 24 * row, r=6, fill=colour),
+                tag("text", text, x=40, y=SIZE + 24 * row + 4),
+            )
+            for row, (colour, text) in enumerate(entries)
+        ]
 
-def _ring_radii(distances: Sequence[int]) -> list[float]:
-    farthest = max(ring_numbers(distances))
-    return [RADIUS * ring / farthest for ring in range(1, farthest + 1)]
+    def _edges(self) -> list[Markup]:
+        """All edges once, those of paths above the others and stronger."""
+        paths: list[Markup] = []
+        others: list[Markup] = []
+        for a, b in zip(*self.near["edge_index"], strict=True):
+            if a < b:
+                (x1, y1), (x2, y2) = self.points[a], self.points[b]
+                on_path = self.tree.get(b) == a or self.tree.get(a) == b
+                (paths if on_path else others).append(tag("line", x1=x1, y1=y1, x2=x2, y2=y2))
+        pale = tag("g", *others, stroke="#e3e7ec", stroke_width=0.8)
+        return [pale, tag("g", *paths, stroke="#a9b4c1", stroke_width=1.6)]
 
+    def _halos(self) -> Iterator[Markup]:
+        for (x, y), radius, shown in zip(self.points, self.radii, self.halos, strict=False):
+            if shown:
+                look = {"fill": SAME_CLUSTER, "fill_opacity": 0.6}
+                yield tag("circle", cx=x, cy=y, r=round(radius + 6, 1), **look)
 
-def _rings(distances: Sequence[int]) -> list[Markup]:
-    """Pale circles that say how far away nodes are."""
-    middle = {"cx": CENTRE[0], "cy": CENTRE[1]}
-    return [
-        tag("circle", **middle, r=round(radius, 1), fill="none", stroke="#eceff3")
-        for radius in _ring_radii(distances)
-    ]
+    def _marks(self) -> Iterator[Markup]:
+        """A mark per node: a circle, or a square if it is evidence against the prediction."""
+        near = self.near
+        for index, (label, predicted) in enumerate(zip(near["y"], near["predicted"], strict=True)):
+            source, shown = ("labelled", label) if label >= 0 else ("predicted", predicted)
+            (x, y), radius, colour = self.points[index], self.radii[index], self.colours[shown]
+            against = index > 0 and near["contribution"][index] < 0
+            words = f"{self.names[index]}: {source} {self.classes[shown]}"
+            look = {
+                "fill": colour if label >= 0 else "white",
+                "stroke": "black" if index == 0 else colour,
+                "stroke_width": 3 if index == 0 else 2,
+            }
+            title = tag("title", words + (", evidence against" if against else ""))
+            if against:
+                side = round(1.7 * radius, 1)
+                corner = {"x": round(x - side / 2, 1), "y": round(y - side / 2, 1)}
+                yield tag("rect", title, **corner, width=side, height=side, **look)
+            else:
+                yield tag("circle", title, cx=x, cy=y, r=radius, **look)
 
+    def _texts(self) -> Iterator[Markup]:
+        """Distances of rings, and ids of the centre and of the largest contributions.
 
-def _edges(
-    near: Mapping[str, Any], points: Sequence[Point], tree: Mapping[int, int]
-) -> list[Markup]:
-    """All edges once, those of paths above the others and stronger."""
-    paths: list[Markup] = []
-    others: list[Markup] = []
-    for a, b in zip(*near["edge_index"], strict=True):
-        if a < b:
-            on_path = tree.get(b) == a or tree.get(a) == b
-            ends = {"x1": points[a][0], "y1": points[a][1], "x2": points[b][0], "y2": points[b][1]}
-            (paths if on_path else others).append(tag("line", **ends))
-    pale = tag("g", *others, stroke="#e3e7ec", stroke_width=0.8)
-    return [pale, tag("g", *paths, stroke="#a9b4c1", stroke_width=1.6)]
+        They overlap neither one another nor a mark.
+        """
+        both = zip(self.points, self.radii, strict=True)
+        taken = [(x - r, y - r, x + r, y + r) for (x, y), r in both]
+        rings = [(self._ring_name(n), self._ring_box(n, taken)) for n in range(len(self.rings))]
+        for text, box in rings:
+            at = {"x": round(box[0] + 20, 1), "y": round(box[3] - 1, 1), "text_anchor": "middle"}
+            yield tag("text", text, **at, font_size=10, fill="#66707d", paint_order="stroke")
+        taken += [box for _, box in rings]
+        weights = [abs(value) for value in self.near["contribution"]]
+        others = sorted(range(1, len(weights)), key=lambda index: -weights[index])
+        for index in [0, *(index for index in others[: MAX_NAMES - 1] if weights[index] > 0)]:
+            name = _cut(self.names[index])
+            boxes = _boxes(self.points[index], self.radii[index], 7.0 * len(name))
+            if (place := next((box for box in boxes if _is_free(box, taken)), None)) is not None:
+                taken.append(place)
+                at = {"x": round(place[0], 1), "y": round(place[3] - 3, 1)}
+                yield tag("text", name, **at, font_size=11, paint_order="stroke")
 
+    def _ring_name(self, index: int) -> str:
+        far = index >= max(self.near["distance"])
+        return "no path" if far else f"{index + 1} step{'s'[: index > 0]}"
 
-def _halos(
-    shown: Sequence[bool], points: Sequence[Point], radii: Sequence[float]
-) -> Iterator[Markup]:
-    for (x, y), radius, is_shown in zip(points, radii, shown, strict=False):
-        if is_shown:
-            look = {"fill": SAME_CLUSTER, "fill_opacity": 0.6}
-            yield tag("circle", cx=x, cy=y, r=round(radius + 6, 1), **look)
-
-
-def _names(
-    near: Mapping[str, Any], points: Sequence[Point], radii: Sequence[float], names: Sequence[str]
-) -> Iterator[Markup]:
-    """Distances of rings, and ids of the centre and of the largest contributions.
-
-    They overlap neither one another nor a mark.
-    """
-    taken = [(x - r, y - r, x + r, y + r) for (x, y), r in zip(points, radii, strict=True)]
-    rings = _ring_names(near["distance"], taken)
-    for text, box in rings:
-        at = {"x": round(box[0] + 20, 1), "y": round(box[3] - 1, 1), "text_anchor": "middle"}
-        yield tag("text", text, **at, font_size=10, fill="#66707d", paint_order="stroke")
-    taken += [box for _, box in rings]
-    weights = [abs(value) for value in near["contribution"]]
-    others = sorted(range(1, len(points)), key=lambda index: -weights[index])
-    for index in [0, *(index for index in others[: MAX_NAMES - 1] if weights[index] > 0)]:
-        name = _cut(names[index])
-        boxes = _boxes(points[index], radii[index], 7.0 * len(name))
-        if (place := next((box for box in boxes if _is_free(box, taken)), None)) is not None:
-            taken.append(place)
-            at = {"x": round(place[0], 1), "y": round(place[3] - 3, 1)}
-            yield tag("text", name, **at, font_size=11, paint_order="stroke")
-
-
-def _ring_names(distances: Sequence[int], taken: Sequence[Box]) -> list[tuple[str, Box]]:
-    """How far away each ring is, beside its top or the nearest place that no mark covers."""
-    found = []
-    for ring, radius in enumerate(_ring_radii(distances), start=1):
-        text = "no path" if ring > max(distances) else f"{ring} step{'s'[: ring > 1]}"
+    def _ring_box(self, index: int, taken: Sequence[Box]) -> Box:
+        """A place beside the top of a ring, or the nearest one that no mark covers."""
         boxes = []
         for turn in sorted(range(-90, 91, 6), key=abs):
-            x = CENTRE[0] + radius * math.sin(math.radians(turn))
-            y = CENTRE[1] - radius * math.cos(math.radians(turn))
+            x = CENTRE[0] + self.rings[index] * math.sin(math.radians(turn))
+            y = CENTRE[1] - self.rings[index] * math.cos(math.radians(turn))
             boxes.append((x - 20, y - 14, x + 20, y - 2))
-        found.append((text, next((box for box in boxes if _is_free(box, taken)), boxes[0])))
-    return found
+        return next((box for box in boxes if _is_free(box, taken)), boxes[0])
 
 
 def _cut(name: str) -> str:
@@ -375,31 +393,3 @@ def _is_free(box: Box, taken: Sequence[Box]) -> bool:
     if left < 4 or right > SIZE - 4 or top < TOP or bottom > SIZE - 10:
         return False
     return not any(left < r and right > a and top < b and bottom > t for a, t, r, b in taken)
-
-
-def _marks(
-    near: Mapping[str, Any],
-    points: Sequence[Point],
-    radii: Sequence[float],
-    classes: Sequence[str],
-    names: Sequence[str],
-    colours: Sequence[str],
-) -> Iterator[Markup]:
-    """A mark per node: a circle, or a square if it is evidence against the prediction."""
-    for index, (label, predicted) in enumerate(zip(near["y"], near["predicted"], strict=True)):
-        source, shown = ("labelled", label) if label >= 0 else ("predicted", predicted)
-        (x, y), radius = points[index], radii[index]
-        against = index > 0 and near["contribution"][index] < 0
-        words = f"{names[index]}: {source} {classes[shown]}"
-        look = {
-            "fill": colours[shown] if label >= 0 else "white",
-            "stroke": "black" if index == 0 else colours[shown],
-            "stroke_width": 3 if index == 0 else 2,
-        }
-        title = tag("title", words + (", evidence against" if against else ""))
-        if against:
-            side = round(1.7 * radius, 1)
-            corner = {"x": round(x - side / 2, 1), "y": round(y - side / 2, 1)}
-            yield tag("rect", title, **corner, width=side, height=side, **look)
-        else:
-            yield tag("circle", title, cx=x, cy=y, r=radius, **look)

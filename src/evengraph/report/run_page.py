@@ -1,7 +1,6 @@
 """The page of a result.json: scores, classes, learning curves, confusion and settings of a run."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -207,15 +206,19 @@ def _summaries(view: Result) -> Markup:
 
 def _precision_recall(view: Result) -> Markup:
     """Precision against recall on the test nodes, one line per seed; nothing without it."""
-    found = {str(run.get("seed", "?")): _points(run) for run in view.runs}
-    series = {seed: points for seed, points in found.items() if points}
+    series = {}
+    for run in view.runs:
+        pairs = [
+            (number(lookup(p, 0)), number(lookup(p, 1))) for p in items(run, "precision_recall")
+        ]
+        points = [(100 * x, 100 - 100 * y) for x, y in pairs if x is not None and y is not None]
+        series |= {str(run.get("seed", "?")): points} if points else {}
     if not series:
         return Markup("")
     lines, entries, marks = [], [], []
     for place, (seed, points) in enumerate(series.items()):
         colour = f"colour-{place if len(series) <= COLOURS else 0}"
-        drawn = [(x, 100 - y) for x, y in points]
-        lines.append(curve(drawn, f"seed {seed}", f"curve {colour}"))
+        lines.append(curve(points, f"seed {seed}", f"curve {colour}"))
         entries.append(tag("li", swatch("curve"), f"seed {seed}", class_=colour))
     if (rate := view.at_threshold("base_rate")) is not None:
         at = f"{100 - rate:.2f}%"
@@ -233,12 +236,6 @@ def _precision_recall(view: Result) -> Markup:
     figure = tag("div", tag("figure", plot), class_="panels")
     shown = legend(entries[-COLOURS - 1 :])
     return section("Precision-recall curve", tag("p", text), shown, figure)
-
-
-def _points(run: Mapping[str, Any]) -> list[tuple[float, float]]:
-    """Recall and precision in percent."""
-    pairs = ((number(lookup(p, 0)), number(lookup(p, 1))) for p in items(run, "precision_recall"))
-    return [(100 * x, 100 * y) for x, y in pairs if x is not None and y is not None]
 
 
 def _recalls(view: Result) -> Markup:
@@ -341,33 +338,24 @@ def _agreement(view: Result) -> Markup:
     return class_section("Agreement and accuracy", text, [], columns, rows)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Curve:
-    """History of one quantity for one seed."""
-
-    seed: str
-    values: list[float | None]  # one per epoch
-    best: tuple[int, float] | None  # epoch whose weights were restored, and its value
-    colour: str  # CSS class
-
-    def best_caption(self, digits: int) -> str:
-        """State the best epoch; empty if it is unknown."""
-        if self.best is None:
-            return ""
-        return f" best {decimals(self.best[1], digits)} at epoch {integer(self.best[0])}"
-
-
 def _learning_curves(view: Result) -> Markup:
     """Validation score and training loss of each seed."""
-    score, loss = list(_curves(view, "score")), list(_curves(view, "loss"))
-    if not score and not loss:
-        text = "This result has no training history."
-        return section("Learning curves", tag("p", text, class_="quiet"))
+    histories = {
+        key: [[number(value) for value in items(run, "history", key)] for run in view.runs]
+        for key in ("score", "loss")
+    }
     # older results do not name the validation score, they have Macro-F1
     names = {str(run.get("criterion") or "Macro-F1") for run in view.runs}
-    title = f"Validation {names.pop() if len(names) == 1 else 'score'}, %"
-    panels = [_panel(score, title, 1)] if score else []
-    panels += [_panel(loss, "Training loss", 3)] if loss else []
+    score = f"Validation {names.pop() if len(names) == 1 else 'score'}, %"
+    titles = {"score": (score, 1), "loss": ("Training loss", 3)}
+    panels = [
+        _panel(view, histories[key], *titles[key])
+        for key in titles
+        if any(value is not None for values in histories[key] for value in values)
+    ]
+    if not panels:
+        text = "This result has no training history."
+        return section("Learning curves", tag("p", text, class_="quiet"))
     text = "One line per seed. The ring marks the epoch whose weights were restored and evaluated."
     stages = max((number(run.get("stages")) or 1 for run in view.runs), default=1)
     if stages > 1:
@@ -376,30 +364,21 @@ def _learning_curves(view: Result) -> Markup:
             "marks the epoch whose weights were restored; the metrics are those of the complete "
             "method."
         )
-    shown = _curve_legend(score or loss, 1 if score else 3)
-    drawn = tag("div", *panels, class_="panels")
-    return section("Learning curves", tag("p", text), shown, drawn)
+    (_, entries), drawn = panels[0], tag("div", *(figure for figure, _ in panels), class_="panels")
+    return section("Learning curves", tag("p", text), legend(entries), drawn)
 
 
-def _curves(view: Result, key: str) -> Iterator[_Curve]:
-    """The histories of `key` that have anything to draw."""
-    for index, run in enumerate(view.runs):
-        values = [number(value) for value in items(run, "history", key)]
-        epoch = number(run.get("best_epoch"))  # from zero, as the history
-        value = None if epoch is None else lookup(values, int(epoch))
-        best = None if epoch is None or value is None else (int(epoch), value)
-        colour = f"colour-{index if len(view.runs) <= COLOURS else 0}"
-        if any(value is not None for value in values):
-            seed = str(run.get("seed", index))
-            yield _Curve(seed=seed, values=values, best=best, colour=colour)
-
-
-def _panel(lines: Sequence[_Curve], title: str, digits: int) -> Markup:
-    """One plot, with tooltips of so many digits."""
-    points = [thin(line.values) for line in lines]
-    known = [value for series in points for _, value in series]
-    low, high = _padded(min(known), max(known))
-    last = max(max(len(line.values) for line in lines) - 1, 1)
+def _panel(
+    view: Result, histories: Sequence[Sequence[float | None]], title: str, digits: int
+) -> tuple[Markup, list[Markup]]:
+    """A plot of one line per run, with numbers of so many digits, and its legend."""
+    series = [(index, points) for index, values in enumerate(histories) if (points := thin(values))]
+    known = [value for _, points in series for _, value in points]
+    low, high = min(known), max(known)
+    pad = (high - low) * 0.05 or max(abs(high) * 0.05, 0.5)
+    # the axis of values that stay above zero does not go below it
+    low, high = (low - pad if low < 0 else max(low - pad, 0.0)), high + pad
+    last = max(max(map(len, histories)) - 1, 1)
 
     def x(epoch: float) -> float:
         return 100 * epoch / last
@@ -407,47 +386,40 @@ def _panel(lines: Sequence[_Curve], title: str, digits: int) -> Markup:
     def y(value: float) -> float:
         return 100 * (high - value) / (high - low)
 
-    paths, marks = [], []
-    for line, series in zip(lines, points, strict=True):
-        caption = line.best_caption(digits)
-        end = f"epoch {integer(series[-1][0])}: {decimals(series[-1][1], digits)}"
-        tooltip = f"seed {line.seed},{caption or ' no best epoch'}; {end}"
-        paths.append(curve([(x(e), y(v)) for e, v in series], tooltip, f"curve {line.colour}"))
-        if line.best is not None:
-            left, top = percent(x(line.best[0])), percent(y(line.best[1]))
+    paths, marks, entries, seeds = [], [], [], []
+    for index, points in series:
+        run, seed = view.runs[index], f"seed {view.runs[index].get('seed', index)}"
+        colour = f"colour-{index if len(view.runs) <= COLOURS else 0}"
+        epoch = number(run.get("best_epoch"))  # from zero, as the history
+        value = None if epoch is None else lookup(histories[index], int(epoch))
+        best = ""
+        if epoch is not None and value is not None:
+            best = f" best {decimals(value, digits)} at epoch {integer(int(epoch))}"
+            left, top = percent(x(int(epoch))), percent(y(value))
             drop = {"x1": left, "x2": left, "y1": top, "y2": "100%"}
-            ring = tag("title", f"seed {line.seed},{caption}")
-            marks.append(tag("line", **drop, class_=f"drop {line.colour}"))
-            marks.append(tag("circle", ring, cx=left, cy=top, r=5, class_=f"best {line.colour}"))
+            ring = tag("title", f"{seed},{best}")
+            marks.append(tag("line", **drop, class_=f"drop {colour}"))
+            marks.append(tag("circle", ring, cx=left, cy=top, r=5, class_=f"best {colour}"))
+        end = f"epoch {integer(points[-1][0])}: {decimals(points[-1][1], digits)}"
+        tooltip = f"{seed},{best or ' no best epoch'}; {end}"
+        paths.append(curve([(x(e), y(v)) for e, v in points], tooltip, f"curve {colour}"))
+        text = tag("span", tag("b", seed), best)
+        entries.append(tag("li", swatch("curve best"), text, class_=colour))
+        seeds.append(seed)
+    if len(series) > COLOURS:
+        text = tag("span", f"{len(series)} seeds, one line each; the ring marks the best epoch")
+        entries = [tag("li", swatch("curve best"), text, class_="colour-0")]
     plot = line_plot(
-        f"{title} against epoch for {', '.join('seed ' + line.seed for line in lines)}",
+        f"{title} against epoch for {', '.join(seeds)}",
         paths,
         marks,
         rows=[(y(value), f"{value:g}") for value in ticks(low, high, 4)],
         # epochs are integers, also for a short history
         columns=[(x(e), integer(e)) for e in ticks(0, last, 4) if e == int(e)],
         axis="epoch",
-        kind="curves many" if len(lines) > COLOURS else "curves",
+        kind="curves many" if len(series) > COLOURS else "curves",
     )
-    return tag("figure", tag("figcaption", tag("h3", title)), plot)
-
-
-def _padded(low: float, high: float) -> tuple[float, float]:
-    pad = (high - low) * 0.05 or max(abs(high) * 0.05, 0.5)
-    # the axis of values that stay above zero does not go below it
-    return (low - pad if low < 0 else max(low - pad, 0.0)), high + pad
-
-
-def _curve_legend(lines: Sequence[_Curve], digits: int) -> Markup:
-    """Name each line with its best epoch; of many lines only their number."""
-    names = [(tag("b", f"seed {one.seed}"), one.best_caption(digits), one.colour) for one in lines]
-    if len(lines) > COLOURS:
-        text = f"{len(lines)} seeds, one line each; the ring marks the best epoch"
-        names = [(Markup(""), text, "colour-0")]
-    return legend(
-        tag("li", swatch("curve best"), tag("span", name, text), class_=colour)
-        for name, text, colour in names
-    )
+    return tag("figure", tag("figcaption", tag("h3", title)), plot), entries
 
 
 def _confusion(view: Result) -> Markup:
@@ -585,17 +557,14 @@ def _saved_model(model: Mapping[str, Any]) -> Markup:
             "mean over classes:"
         )
         heads = ("undecided", "error, %", "balanced error, %", "confidence from")
-        rows = [_abstention_row(level) for level in levels]
+        rows = []
+        for level in levels:
+            kept, *errors = (number(level.get(k)) for k in ("coverage", "error", "balanced_error"))
+            cells = [decimals(None if error is None else 100 * error) for error in errors]
+            name = percentage(None if kept is None else 1 - kept, 1)
+            rows.append(table_row(name, [*cells, decimals(level.get("confidence"), 3)]))
         parts += [tag("p", text), table("Abstention", heads, rows, "figures")]
     return section("The saved model", *parts)
-
-
-def _abstention_row(level: Mapping[str, Any]) -> Markup:
-    coverage = number(level.get("coverage"))
-    errors = (number(level.get(name)) for name in ("error", "balanced_error"))
-    cells = [decimals(None if error is None else 100 * error) for error in errors]
-    name = percentage(None if coverage is None else 1 - coverage, 1)
-    return table_row(name, [*cells, decimals(level.get("confidence"), 3)])
 
 
 def _settings(view: Result) -> Markup:

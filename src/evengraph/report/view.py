@@ -397,12 +397,8 @@ class Standing:
 
 def with_interval(value: float | None, interval: Interval | None) -> str:
     """Format a value with its interval, if there is one."""
-    return decimals(value) + ("" if interval is None else f" ({interval_text(interval)})")
-
-
-def interval_text(interval: Interval) -> str:
-    """Format the ends of an interval."""
-    return f"{decimals(interval[0])} to {decimals(interval[1])}"
+    ends = "" if interval is None else f" ({' to '.join(map(decimals, interval))})"
+    return decimals(value) + ends
 
 
 class Comparison:
@@ -448,7 +444,11 @@ class Comparison:
                 title=method["title"],
                 mean=number(lookup(method, "figures", name, "mean")),
                 interval=self._interval(part(method, "figures", name)),
-                splits=_split_values(method, name),
+                splits={
+                    run["seed"]: value
+                    for run in method["runs"]
+                    if (value := number(lookup(run, "metrics", name))) is not None
+                },
                 paper=number(lookup(method, "paper", name, "mean")),
                 seconds=number(method["seconds"]) or 0.0,
                 behind=self.gaps.get(frozenset((best, method["label"]))),
@@ -477,24 +477,16 @@ class Comparison:
         labelled ones. Empty if recall was not recorded.
         """
         first, names = self.methods[0]["runs"][0], self.content["classes"]
-        found = items(first, "train_counts") or items(self.content, "class_counts")
-        counts = [number(count) or 0.0 for count in found]
+        sizes = items(first, "train_counts") or items(self.content, "class_counts")
+        counts = [number(size) or 0.0 for size in sizes]
         counts += [0.0] * (len(names) - len(counts))
         rare = minority_classes(self.content["protocol"], counts)
-        rows = [
-            (str(names[i]), counts[i], i in rare, [_mean_recall(m, i) for m in self.methods])
-            for i in sorted(range(len(names)), key=lambda index: (-counts[index], index))
-        ]
+        rows = []
+        for i in sorted(range(len(names)), key=lambda index: (-counts[index], index)):
+            found = [[lookup(r, "per_class", "recall", i) for r in m["runs"]] for m in self.methods]
+            means = [average(map(number, values)) for values in found]
+            rows.append((str(names[i]), counts[i], i in rare, means))
         return rows if any(value is not None for row in rows for value in row[3]) else []
-
-
-def _split_values(method: Content, metric: str) -> dict[int, float]:
-    values = {run["seed"]: number(part(run, "metrics").get(metric)) for run in method["runs"]}
-    return {seed: value for seed, value in values.items() if value is not None}
-
-
-def _mean_recall(method: Content, index: int) -> float | None:
-    return average(number(lookup(run, "per_class", "recall", index)) for run in method["runs"])
 
 
 _ORDER = (0, 3, 2, 4, 5, 1)  # of the colours: the one that is most like orange is the last

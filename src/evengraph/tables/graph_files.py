@@ -141,21 +141,15 @@ def _from_sparse(tensor: Tensor) -> Any:
     """A sparse tensor as a SciPy CSR matrix, its indices checked: torch loads them unchecked."""
     if tensor.dim() != 2 or tensor.dense_dim():
         raise ValueError(f"a sparse tensor must have two dimensions, got {tensor.dim()}")
+    shape = np.array(tensor.shape)
     if tensor.layout == torch.sparse_csr:
-        parts = tensor.crow_indices(), tensor.col_indices(), tensor.values()
+        parts = tensor.values(), tensor.col_indices(), tensor.crow_indices()
+        matrix = csr_matrix((*map(_numbers, parts), shape), "sparse")
     elif tensor.layout == torch.sparse_coo:
-        tensor._coalesced_(True)  # adding up repeats would trust the indices
-        (rows, columns), values = tensor.indices(), tensor.values()
-        if rows.numel() and not 0 <= int(rows.min()) <= int(rows.max()) < tensor.shape[0]:
-            raise ValueError(f"a row must lie between 0 and {tensor.shape[0] - 1}")
-        order = torch.argsort(rows, stable=True)
-        counts = torch.bincount(rows, minlength=tensor.shape[0])
-        start = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-        parts = start, columns[order], values[order]
+        index = _numbers(tensor._indices())  # not coalesced, which would trust the indices
+        matrix = sp.coo_matrix((_numbers(tensor._values()), index), shape).tocsr()
     else:
         raise ValueError(f"the layout {tensor.layout} is not supported; to_sparse_csr() is")
-    start, columns, values = (_numbers(part) for part in parts)
-    matrix = csr_matrix((values, columns, start, np.array(tensor.shape)), "sparse")
     matrix.sum_duplicates()
     return matrix
 

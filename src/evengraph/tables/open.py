@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from evengraph.core.errors import one_line_errors
-from evengraph.disk.packed_graph import is_packed
+from evengraph.core.wings import is_packed, wing
 from evengraph.tables.build import TableGraph, build_graph
 from evengraph.tables.cells import check_columns, import_pandas
 from evengraph.tables.columns import TableColumns, join_edges, likely_id, takes_columns
@@ -157,9 +157,7 @@ def open_graph_file(
     """
     path = path.expanduser()
     if is_packed(path):
-        from evengraph.disk.open import read_packed
-
-        return read_packed(path, encoder)
+        return cast(TableGraph, wing("disk").read_packed(path, encoder))
     if path.suffix.lower() == ".graphml":
         roles = TableColumns(label=columns.label, **columns.edge_options)
         return read_graphml(path, roles, encoder)
@@ -187,10 +185,8 @@ def _open_file(path: Path, columns: TableColumns, others: dict[str, Any]) -> Tab
     """Read a file that holds a whole graph, and reject arguments that it does not take."""
     named = asdict(columns)
     if is_packed(path):
-        from evengraph.disk.open import read_packed
-
         _reject(path, others | named, "it is packed, and `pack` has chosen its columns")
-        return read_packed(path)
+        return wing("disk").read_packed(path)
     if path.suffix.lower() == ".graphml":
         ends = {role: named[role] for role in ("id", "source", "target")}
         _reject(path, others | ends, "it holds nodes and edges")

@@ -357,9 +357,10 @@ def validation_scores(logits: Tensor, labels: Tensor, rare: int | None, ranks: R
         labels: int64, (V,)
     """
     labels = labels.expand(len(logits), -1)
-    parts = labels, logits, torch.ones_like(labels, dtype=torch.bool)
     which = labels.new_full((len(logits),), -1 if rare is None else rare)
-    scores = batched_validation_scores(*(ranks.gather(part, 1) for part in parts), which)
+    mask = ranks.gather(torch.ones_like(labels, dtype=torch.bool), 1)
+    labels, logits = ranks.gather(labels, 1), ranks.gather(logits, 1)
+    scores = batched_validation_scores(labels, logits, mask, which)
     return ranks.sum(scores if ranks.rank == 0 else torch.zeros_like(scores))
 
 

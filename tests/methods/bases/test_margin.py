@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from evengraph.methods.bases.batching import share_batch
 from oracles import task_with
 
+from evengraph.fast.replicas import share_batch
 from evengraph.methods import BalancedSoftmax, GraphENS, ReNode
 from evengraph.methods.bases.network import WARMUP
 from evengraph.ops.losses import soft_labels, topology_margins

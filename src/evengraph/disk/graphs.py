@@ -1,0 +1,305 @@
+"""Graphs in memory, and what writes packed ones in stages that survive a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.lib.format import open_memmap
+from numpy.typing import DTypeLike, NDArray
+from torch import Tensor
+from torch_geometric.data import Data
+
+from evengraph import __version__
+from evengraph.core.files import write_atomic
+from evengraph.core.machine import available_memory, format_size
+from evengraph.core.task import edge_weight
+from evengraph.core.wings import PACKED
+from evengraph.disk.packed_graph import (
+    FORMAT,
+    MASKS,
+    PackedGraph,
+    PackError,
+    encode_texts,
+    file_hash,
+)
+from evengraph.ops.sparse import undirected_adjacency
+from evengraph.tables.build import TableGraph
+from evengraph.tables.feature_encoder import FeatureEncoder
+
+JOURNAL = "journal.json"
+BYTES_PER_EDGE = 40  # of an entry of the edges while it is read: both ends as int64, and a copy
+
+
+class PackWriter:
+    """Writes the arrays of a graph into a hidden folder, which is renamed when it is complete.
+
+    A stage whose facts are in the journal was finished and need not run again; a writer with
+    another `source` starts afresh. The hidden folder is locked as long as the writer is open.
+
+    Args:
+        path: The folder to write; it must not exist.
+        source: What the graph is made of and how: files with sizes and times, options.
+    """
+
+    def __init__(self, path: str | Path, source: Mapping[str, Any]) -> None:
+        self.path = Path(path).expanduser().absolute()
+        self.source = json.loads(json.dumps(source))
+        if self.path.exists() or self.path.is_symlink():
+            raise FileExistsError(f"{path} exists; remove it or name another folder.")
+        self.folder = self.path.parent / f".{self.path.name}.partial"
+        self.resumed = False
+
+    def __enter__(self) -> Self:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock = _lock(self.folder)
+        journal = _read_journal(self.folder / JOURNAL)
+        if journal.get("source") == self.source:
+            self.facts: dict[str, dict[str, Any]] = journal["stages"]
+            self.resumed = bool(self.facts)
+        else:
+            self.facts = {}
+            for item in self.folder.iterdir():
+                if item.name != "lock":
+                    _remove(item)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        os.close(self._lock)
+        if kind is not None and issubclass(kind, ValueError):  # bad input: nothing to resume
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def is_done(self, stage: str) -> bool:
+        """Whether a stage was finished, now or before a kill."""
+        return stage in self.facts
+
+    def finish(self, stage: str, **facts: Any) -> None:
+        """Note that a stage is finished, and what later stages or graph.json need of it."""
+        self.facts[stage] = facts
+        _write_json({"source": self.source, "stages": self.facts}, self.folder / JOURNAL)
+
+    def create(self, name: str, dtype: DTypeLike, shape: tuple[int, ...]) -> NDArray[Any]:
+        """A new array on disk to write into; flush it before the stage is finished."""
+        path = self.folder / f"{name}.npy"
+        if 0 in shape:  # a file of no bytes cannot be mapped
+            empty = np.empty(shape, dtype=dtype)
+            np.save(path, empty)
+            return empty
+        array: NDArray[Any] = open_memmap(path, mode="w+", dtype=np.dtype(dtype), shape=shape)
+        return array
+
+    def write(self, name: str, values: NDArray[Any]) -> None:
+        """Write a whole array."""
+        np.save(self.folder / f"{name}.npy", values)
+
+    def read(self, name: str) -> NDArray[Any]:
+        """Map an array of an earlier stage."""
+        array: NDArray[Any] = np.load(self.folder / f"{name}.npy", mmap_mode="r")
+        return array
+
+    def publish(self, **header: Any) -> PackedGraph:
+        """Write graph.json with counts and checksums, and rename the folder."""
+        arrays = {}
+        for path in sorted(self.folder.glob("*.npy")):
+            array = self.read(path.stem)
+            sums = {"sha256": file_hash(path)}
+            arrays[path.stem] = {"dtype": str(array.dtype), "shape": list(array.shape)} | sums
+        content = {
+            "format": FORMAT,
+            "evengraph": __version__,
+            "num_nodes": arrays["y"]["shape"][0],
+            "num_edges": arrays["indices"]["shape"][0],
+            "num_features": arrays["x"]["shape"][1],
+            **header,
+            "arrays": arrays,
+            "source": self.source,
+        }
+        for item in self.folder.iterdir():
+            if item.suffix != ".npy" and item.name not in (JOURNAL, "lock"):
+                _remove(item)
+        _write_json(content, self.folder / PACKED)
+        for name in (JOURNAL, "lock"):
+            with suppress(OSError):
+                (self.folder / name).unlink()
+        os.rename(self.folder, self.path)
+        return PackedGraph.open(self.path)
+
+
+def _write_json(content: Any, path: Path) -> None:
+    """Write JSON with all digits: encoders must give the same features again."""
+    write_atomic((json.dumps(content, indent=1) + "\n").encode(), path)
+
+
+def _read_journal(path: Path) -> dict[str, Any]:
+    try:
+        journal = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return journal if isinstance(journal, dict) else {}
+
+
+def _lock(folder: Path) -> int:
+    """Open and lock the folder; the system frees the lock when the process ends, however."""
+    handle = os.open(folder / "lock", os.O_CREAT | os.O_RDWR)
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        return handle
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise PackError(f"{folder} is being written by another process.") from None
+    return handle
+
+
+def _remove(path: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def pack_graph(
+    graph: Data,
+    path: str | Path,
+    *,
+    ids: NDArray[Any] | None = None,
+    dtype: DTypeLike = np.float32,
+    source: Mapping[str, Any] | None = None,
+    **header: Any,
+) -> PackedGraph:
+    """Write a graph that is in memory as a packed graph.
+
+    Edges become undirected; self-loops are dropped and repeated edges merged.
+
+    Args:
+        graph: Features `x`, edges `edge_index`, and if it has them weights, labels `y`, masks and
+            `class_names`.
+        path: The folder to write; it must not exist.
+        ids: One per node, numbers or text. Default: row numbers from 0.
+        dtype: float32 or float16, of the features.
+        source: What the graph is made of, for graph.json.
+        header: Further entries of graph.json.
+
+    Shapes:
+        graph.x: (N, F), graph.edge_index: (2, E), graph.y: (N,); ids: (N,)
+    """
+    num_nodes = int(graph.num_nodes or 0)
+    labels = torch.full((num_nodes,), -1) if graph.y is None else graph.y.cpu()
+    number = int(labels.max()) + 1 if len(labels) else 0
+    names = graph.get("class_names") or [str(label) for label in range(number)]
+    with PackWriter(path, source or {}) as writer:
+        _write_edges(writer, graph, num_nodes)
+        writer.write("x", np.ascontiguousarray(graph.x.detach().cpu().numpy(), dtype=dtype))
+        writer.write("y", labels.numpy().astype(np.int32))
+        write_ids(writer, np.arange(num_nodes) if ids is None else ids)
+        for part in MASKS:
+            mask = graph.get(f"{part}_mask")
+            if isinstance(mask, Tensor) and mask.shape == (num_nodes,):
+                writer.write(f"{part}_mask", mask.cpu().numpy().astype(bool))
+        if isinstance(graph.get("time"), Tensor):
+            writer.write("time", graph.time.cpu().numpy())
+        counts = torch.bincount(labels[labels >= 0], minlength=len(names)).tolist()
+        return writer.publish(class_names=list(names), class_counts=counts, **header)
+
+
+def _write_edges(writer: PackWriter, graph: Data, num_nodes: int) -> None:
+    """Write indptr, indices and the weights, if there are any."""
+    weight = edge_weight(graph)
+    matrix = undirected_adjacency(graph.edge_index.cpu(), num_nodes, weight)
+    matrix.eliminate_zeros()
+    matrix.sort_indices()
+    writer.write("indptr", matrix.indptr.astype(np.int64))
+    writer.write("indices", matrix.indices.astype(index_dtype(num_nodes)))
+    if weight is not None:
+        writer.write("edge_weight", matrix.data.astype(np.float32))
+
+
+def write_ids(writer: PackWriter, ids: NDArray[Any]) -> None:
+    """Write ids: integers as they are, all others as text."""
+    if ids.dtype.kind in "iu":
+        writer.write("ids", ids.astype(np.int64))
+        return
+    content, lengths = encode_texts([str(value) for value in ids.tolist()])
+    writer.write("ids", content)
+    writer.write("ids_offsets", np.concatenate([[0], np.cumsum(lengths)]))
+
+
+def index_dtype(num_nodes: int) -> type[np.signedinteger[Any]]:
+    """The smallest of int32 and int64 that numbers all nodes."""
+    return np.int32 if num_nodes <= np.iinfo(np.int32).max else np.int64
+
+
+def unpack_graph(packed: PackedGraph) -> Data:
+    """Read a packed graph into memory, as the readers of tables and files give it.
+
+    Shapes:
+        x: float32, (N, F); edge_index: int64, (2, E), sorted; y: int64, (N,)
+    """
+    degrees = np.diff(packed.indptr)
+    rows = np.repeat(np.arange(packed.num_nodes), degrees)
+    graph = Data(
+        x=torch.from_numpy(packed.x.astype(np.float32)),
+        edge_index=torch.from_numpy(np.stack([rows, packed.indices])),
+        y=torch.from_numpy(packed.y.astype(np.int64)),
+    )
+    if packed.edge_weight is not None:
+        graph.edge_weight = torch.from_numpy(np.array(packed.edge_weight))
+    if packed.class_names:
+        graph.class_names = list(packed.class_names)
+    for part in MASKS:
+        mask = packed.mask(part)
+        if mask is not None:
+            graph[f"{part}_mask"] = torch.from_numpy(np.array(mask))
+    if "time" in packed.header["arrays"]:
+        graph.time = torch.from_numpy(np.array(packed.array("time")))
+    return graph
+
+
+def read_packed(path: Path, encoder: FeatureEncoder | None = None) -> TableGraph:
+    """Read a packed graph into memory; an error says how much it needs if that is too little.
+
+    Args:
+        path: The folder.
+        encoder: What must have made the features; None stands for anything.
+    """
+    packed = PackedGraph.open(path)
+    check_encoder(packed, encoder)
+    needed, free = memory_to_read(packed), available_memory()
+    if needed > free:
+        raise ValueError(
+            f"{path} must fit into memory to be read as a whole: it needs about "
+            f"{format_size(needed)}, and {format_size(free)} are free."
+        )
+    packed.check()
+    made_by, columns = packed.encoding()
+    try:
+        ids = np.asarray(packed.ids[:])
+    except ValueError as error:
+        raise PackError(f"{path} is damaged: ids: {error}. Pack the graph again.") from None
+    return TableGraph(graph=unpack_graph(packed), ids=ids, encoder=made_by, columns=columns)
+
+
+def check_encoder(packed: PackedGraph, encoder: FeatureEncoder | None) -> None:
+    """Raise ValueError if another encoder made the features; None stands for anything."""
+    if encoder is None:
+        return
+    if replace(packed.encoding()[0], notes=()) != replace(encoder, notes=()):
+        raise ValueError(f"{packed.path} must hold the features that the model was trained on.")
+
+
+def memory_to_read(packed: PackedGraph) -> int:
+    """Bytes that a graph takes in memory while it is read."""
+    return packed.num_nodes * (8 * packed.num_features + 100) + BYTES_PER_EDGE * packed.num_edges

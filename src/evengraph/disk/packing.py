@@ -1,0 +1,456 @@
+"""pack: write any graph as a folder of memory-mapped arrays, in stages that survive a kill."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evengraph.core.errors import one_line_errors
+from evengraph.core.machine import available_memory, parse_size
+from evengraph.core.wings import is_packed
+from evengraph.datasets import DATASETS, load
+from evengraph.datasets.toy import PairSampler, class_sizes, word_features, word_orders, word_ranks
+from evengraph.disk.engine import (
+    STREAMED,
+    Engine,
+    Progress,
+    TableFiles,
+    as_name,
+    canonical_ends,
+    find_files,
+    link,
+    no_progress,
+    number_nodes,
+    quote_name,
+    write_edges,
+)
+from evengraph.disk.graphs import PackWriter, pack_graph
+from evengraph.disk.pack_nodes import (
+    NodeTable,
+    fit_encoder,
+    fitting_stride,
+    write_features,
+    write_ids,
+    write_roles,
+    write_structural,
+)
+from evengraph.disk.packed_graph import ArrayFile, PackedGraph
+from evengraph.tables import NoteKind, TableColumns, open_graph
+from evengraph.tables.cells import check_columns, location
+from evengraph.tables.columns import (
+    CHECKED_EDGES,
+    check_no_copy,
+    edge_ends,
+    is_usual,
+    resolve_columns,
+)
+from evengraph.tables.encoders import LIST_FILE
+from evengraph.tables.notes import Notes
+from evengraph.tables.open import edge_tables_of, find_table
+from evengraph.tables.read import table_suffix
+
+BASE = 2**29
+"""Memory of the process before it reads anything: Python, torch and Arrow."""
+
+ENGINE_SHARE = 0.75
+"""Share of the other memory that DuckDB may take; the rest is for batches of rows."""
+
+
+@dataclass(kw_only=True)
+class TablePacker:
+    """Packs a nodes table and an edges table.
+
+    Args:
+        nodes: Files of the nodes table.
+        edges: Files of the edges table.
+        columns: The columns that were named.
+        drop: Columns of either table to leave out.
+        dtype: Of the features.
+        memory: Bytes that the process may take.
+        progress: Is told how far each stage is.
+    """
+
+    nodes: TableFiles
+    edges: TableFiles
+    columns: TableColumns
+    drop: Sequence[str]
+    dtype: str
+    memory: int
+    progress: Progress
+
+    def pack(self, path: Path) -> PackedGraph:
+        """Run all stages that were not finished before a kill."""
+        source = {
+            "nodes": self.nodes.signature,
+            "edges": self.edges.signature,
+            "columns": asdict(self.columns),
+            "drop": list(self.drop),
+            "dtype": self.dtype,
+        }
+        with PackWriter(path, source) as self.writer:
+            database = self.writer.folder / "work.duckdb"
+            self.engine = Engine(database, int(ENGINE_SHARE * self._room), self.progress)
+            try:
+                for stage in (self._convert, self._plan, self._ids, self._edges):
+                    self._run(stage)
+            finally:
+                self.engine.close()
+            self._run(self._roles)
+            self._run(self._features)
+            self.progress("writing checksums", None)
+            facts = self.writer.facts
+            return self.writer.publish(
+                class_names=facts["roles"]["class_names"],
+                class_counts=facts["roles"]["class_counts"],
+                encoder=facts["features"]["encoder"],
+                columns=facts["plan"]["columns"],
+                notes=[note for stage in facts.values() for note in stage.get("notes", ())],
+            )
+
+    @property
+    def _room(self) -> int:
+        """Bytes for data."""
+        return max(self.memory - BASE, self.memory // 4)
+
+    def _run(self, stage: Any) -> None:
+        """Run a stage unless it is finished, and write its facts into the journal."""
+        name = stage.__name__.removeprefix("_")
+        if not self.writer.is_done(name):
+            self.writer.finish(name, **stage())
+        if name == "convert" and not self.nodes.is_parquet:
+            self.table = TableFiles((self.writer.folder / "nodes.parquet",))
+        elif name == "convert":
+            self.table = self.nodes
+        if name == "plan":
+            self.columns = TableColumns(**self.writer.facts["plan"]["columns"])
+
+    def _convert(self) -> dict[str, Any]:
+        """Turn CSV into Parquet, whose columns can be read one by one."""
+        if not self.nodes.is_parquet:
+            self.nodes.to_parquet(self.engine, self.writer.folder / "nodes.parquet")
+        return {}
+
+    def _plan(self) -> dict[str, Any]:
+        """Find the columns of all roles."""
+        nodes, notes = self._node_table(), Notes()
+        if not len(nodes):
+            raise ValueError(f"{self.nodes.name} has no rows; at least one node is needed.")
+        edge_columns = [name for name in self.edges.columns if name not in self.drop]
+        known = [*self.edges.columns, *self.table.columns]
+        for name in self.drop:
+            if name not in known:
+                check_columns(nodes, [name], "nodes")
+        head = self.engine.frame(f"{self.edges.query(edge_columns)} LIMIT {CHECKED_EDGES}")
+        head.attrs["file"] = self.edges.name
+        ends = edge_ends(head, self.columns, Notes())
+        columns = resolve_columns(
+            nodes, head, self.columns, notes, guess=True, fits=lambda c: self._fits(c, ends)
+        )
+        if columns.label is None:
+            notes.add(NoteKind.NO_LABEL, "No label column: every node is unlabelled.")
+        used = {columns.source, columns.target, columns.weight}
+        left_out = [name for name in edge_columns if name not in used]
+        if left_out:
+            names = ", ".join(map(repr, left_out))
+            notes.add(NoteKind.FEATURES, f"Left out columns of {self.edges.name}: {names}.")
+        columns = replace(columns, type=None, edge_time=None, directed=False)
+        return {"columns": asdict(columns), "notes": list(notes), "num_nodes": nodes.num_rows}
+
+    def _fits(self, column: str, ends: tuple[str, str]) -> bool:
+        """Whether a column holds unique ids, among them both ends of the first edges."""
+        (type,) = self.table.types(self.engine, [column])
+        if type == "BOOLEAN" or type.startswith(("DATE", "TIME")) or type.endswith("[]"):
+            return False
+        types = self.edges.types(self.engine, ends)
+        rows = f"{self.edges.query(ends)} LIMIT {CHECKED_EDGES}"
+        named = " UNION ALL ".join(
+            f"SELECT {as_name(quote_name(end), kind)} AS name FROM ({rows})"
+            for end, kind in zip(ends, types, strict=True)
+        )
+        cells = as_name(quote_name(column), type)
+        ids = f"SELECT {cells} AS name FROM ({self.table.query([column])})"
+        query = f"SELECT count(*) FROM ({named}) ANTI JOIN ({ids}) USING (name)"
+        (unknown,) = self.engine.values(query)
+        if unknown or is_usual("id", column):  # repeated ids of a usual column are an error
+            return not unknown
+        return bool(self.engine.values(f"SELECT count(*) = count(DISTINCT name) FROM ({ids})")[0])
+
+    def _ids(self) -> dict[str, Any]:
+        """Number the nodes, look up both ends of every edge, and write the ids."""
+        ends = canonical_ends(self.engine, self.table, self.edges, self.columns)
+        id, size = self.columns.id, self.writer.facts["plan"]["num_nodes"]
+        if id is not None:
+            number_nodes(self.engine, self.table, ends, id, location(self.nodes.name, id))
+        write_ids(self.engine, self.writer, self.table, id)
+        return {"notes": link(self.engine, self.edges, ends, self.columns, size)}
+
+    def _edges(self) -> dict[str, Any]:
+        """Sort the edges and write them."""
+        size, weighted = self.writer.facts["plan"]["num_nodes"], self.columns.weight is not None
+        return {"notes": write_edges(self.engine, self.writer, size, weighted)}
+
+    def _roles(self) -> dict[str, Any]:
+        """Write classes, masks and times."""
+        self.progress("reading classes", None)
+        nodes, label, id = self._node_table(), self.columns.label, self.columns.id
+        if label is not None and id is not None:
+            head = next(nodes.blocks([label, id], CHECKED_EDGES))
+            check_no_copy(head[label], head[id], self.nodes.name)
+        return write_roles(self.writer, nodes, self.columns)
+
+    def _features(self) -> dict[str, Any]:
+        """Fit the encoders and write the features."""
+        nodes = self._node_table()
+        self.progress("fitting encoders", None)
+        roles = self.columns.of_nodes.values()
+        free = [column for column in nodes.columns if column not in roles]
+        stride = fitting_stride(nodes, free, self._room)
+        encoder, notes = fit_encoder(self._node_table(stride), self.columns)
+        if encoder.structural:
+            encoder = write_structural(self.writer, nodes, self.dtype, self._room)
+        else:
+            write_features(self.writer, nodes, encoder, self.dtype, self._room, self.progress)
+        return {"encoder": encoder.as_dict(), "notes": notes}
+
+    def _node_table(self, stride: int = 1) -> NodeTable:
+        return NodeTable(self.table, self.nodes.name, stride=stride, drop=self.drop)
+
+
+MIN_MEMORY = 2**28
+DTYPES = ("float32", "float16")
+Tables = str | Path | Sequence[str | Path]
+
+
+@one_line_errors()
+def pack(
+    data: Tables,
+    path: str | Path,
+    *,
+    edges: Tables | None = None,
+    memory: str | int | None = None,
+    dtype: str = "float32",
+    drop: Sequence[str] = (),
+    root: Path | None = None,
+    progress: Progress = no_progress,
+    **columns: Any,
+) -> PackedGraph:
+    """Write a graph as a folder of memory-mapped arrays, which may be larger than memory.
+
+    Tables in Parquet and CSV files are read by DuckDB, which spills to disk what does not fit.
+    Columns of edges other than ends and weight are left out. Everything else is read into memory
+    first. If the process is killed, the same call resumes after the last finished stage.
+
+    Args:
+        data: The nodes table: a path, a folder of files, a pattern such as nodes-*.csv, or several
+            of them. Without `edges`, the name of a data set, or a folder or file as `open_graph`
+            takes it.
+        path: The folder to write; it must not exist.
+        edges: The edges table, likewise.
+        memory: How much memory to use, such as `4GB`. Default: half of what is available.
+        dtype: float32 or float16, of the features.
+        drop: Columns of nodes or edges to leave out.
+        root: Folder of data sets.
+        progress: Called with the name of a stage and the share of it that is done.
+        columns: The column arguments of `from_frames`.
+    """
+    if dtype not in DTYPES:
+        raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}.")
+    limit = memory_limit(memory)
+    if is_packed(data):
+        raise ValueError(f"{data} is packed already.")
+    tables = _find_tables(data, edges, columns)
+    if tables is None:
+        return _pack_in_memory(data, path, edges, dtype, root, drop=drop, **columns)
+    nodes_files, edges_files = tables
+    packer = TablePacker(
+        nodes=nodes_files,
+        edges=edges_files,
+        columns=TableColumns(**columns),
+        drop=drop,
+        dtype=dtype,
+        memory=limit,
+        progress=progress,
+    )
+    with _full_disk(path):
+        return packer.pack(Path(path))
+
+
+@contextmanager
+def _full_disk(path: str | Path) -> Iterator[None]:
+    """Let the error of a full disk name the folder; DuckDB and NumPy name a file of theirs or none.
+
+    What was packed stays, so that the same call goes on when there is space.
+    """
+    try:
+        yield
+    except Exception as error:
+        full = os.strerror(errno.ENOSPC)
+        if full not in str(error):
+            raise
+        raise OSError(errno.ENOSPC, full, str(path)) from None
+
+
+def memory_limit(memory: str | int | None) -> int:
+    """Bytes to use: those that were given, else half of what is free."""
+    limit = available_memory() // 2 if memory is None else parse_size(memory)
+    if limit < MIN_MEMORY:
+        raise ValueError(f"memory must be at least 256MiB, got {memory or limit}.")
+    return limit
+
+
+def _find_tables(
+    data: Tables, edges: Tables | None, columns: dict[str, Any]
+) -> tuple[TableFiles, TableFiles] | None:
+    """The files of both tables; None if the graph has to be read into memory."""
+    if columns.get("lists") is not None:
+        return None
+    if edges is not None:
+        paths = [path for path in (data, edges) if isinstance(path, str | Path)]
+        if any(table_suffix(Path(path)) not in ("", *STREAMED) for path in paths):
+            return None
+        return find_files(data), find_files(edges)
+    if not isinstance(data, str | Path):
+        raise ValueError("edges must name the edges table.")
+    folder = Path(data).expanduser()
+    if data in DATASETS or not folder.is_dir() or (folder / LIST_FILE).is_file():
+        return None
+    if (folder / "nodes").is_dir() and (folder / "edges").is_dir():
+        return find_files(folder / "nodes"), find_files(folder / "edges")
+    links = list(edge_tables_of(folder).values()) or [find_table(folder, "edges")]
+    tables = [find_table(folder, "nodes"), *links]
+    if any(table_suffix(table) not in STREAMED for table in tables):
+        return None
+    return find_files(tables[0]), find_files(tables[1:])
+
+
+def _pack_in_memory(
+    data: Any, path: str | Path, edges: Any, dtype: str, root: Path | None, **columns: Any
+) -> PackedGraph:
+    """Pack a data set, or a user's graph that is no table in Parquet or CSV files."""
+    if isinstance(data, str) and data in DATASETS:
+        graph = load(data, root=root)
+        return pack_graph(graph, path, dtype=dtype, source={"data": data}, name=data, notes=[])
+    tables = open_graph(data, edges=edges, **columns)
+    notes: list[str] = list(tables.notes)
+    if "relation_index" in tables.graph:
+        notes.append("Relations are left out: the edges of all types are one graph.")
+    return pack_graph(
+        tables.graph,
+        path,
+        ids=tables.ids,
+        dtype=dtype,
+        source={"data": str(Path(data).absolute())},
+        encoder=tables.encoder.as_dict(),
+        columns=asdict(replace(tables.columns, type=None, relations=None)),
+        notes=notes,
+    )
+
+
+NODE_BYTES = 100
+"""Memory per node: class, popularity, order by class, and copies while they are made."""
+
+BLOCK_PAIRS, BLOCK_ROWS = 1 << 20, 1 << 17
+"""Drawn at once: the same for any memory, so that the graph is the same."""
+
+
+def pack_toy(
+    path: str | Path,
+    *,
+    num_nodes: int,
+    degree: float = 20,
+    num_features: int = 64,
+    num_classes: int = 5,
+    seed: int = 0,
+    homophily: float = 0.8,
+    size_ratio: float = 0.2,
+    dtype: str = "float32",
+    memory: int = 2**31,
+    progress: Progress = no_progress,
+) -> PackedGraph:
+    """Generate a graph as `evengraph.datasets.toy` does, but in blocks, and pack it.
+
+    Repeated edges are merged and not replaced, so the mean degree is a little lower.
+
+    Args:
+        path: The folder to write; it must not exist.
+        num_nodes: N.
+        degree: Mean number of neighbours.
+        num_features: Size of the vocabulary.
+        num_classes: At least two.
+        seed: Seed of the generator.
+        homophily: Share of the edges that stay within a class.
+        size_ratio: Smallest class over largest class.
+        dtype: float32 or float16, of the features.
+        memory: Bytes to use.
+        progress: Called with the name of a stage and the share of it that is done.
+    """
+    for valid, message in (
+        (num_classes >= 2, f"num_classes must be at least 2, got {num_classes}."),
+        (num_nodes >= num_classes, f"num_nodes must be at least {num_classes}, got {num_nodes}."),
+        (num_features >= 1, f"num_features must be at least 1, got {num_features}."),
+        (0 <= degree < num_nodes, f"degree must lie in [0, {num_nodes}), got {degree}."),
+        (seed >= 0, f"seed must not be negative, got {seed}."),
+        (
+            NODE_BYTES * num_nodes < memory,
+            f"memory must be above {NODE_BYTES} bytes per node, got {memory} for {num_nodes}.",
+        ),
+    ):
+        if not valid:
+            raise ValueError(message)
+    streams = np.random.default_rng(seed).spawn(3)
+    sizes = class_sizes(num_nodes, num_classes, size_ratio)
+    labels = np.repeat(np.arange(num_classes), sizes)
+    streams[0].shuffle(labels)
+    options = {"degree": degree, "features": num_features, "classes": num_classes, "seed": seed}
+    source = {"data": "toy", "nodes": num_nodes, **options, "dtype": dtype, "ratio": size_ratio}
+    with PackWriter(path, source | {"homophily": homophily}) as writer:
+        if not writer.is_done("edges"):
+            draw = PairSampler(streams[1], labels, sizes, homophily)
+            _draw_edges(writer, draw, round(num_nodes * degree / 2), memory // 2, progress)
+            writer.finish("edges")
+        _write_features(writer, streams[2], labels, num_features, num_classes, dtype, progress)
+        writer.write("y", labels.astype(np.int32))
+        writer.write("ids", np.arange(num_nodes))
+        progress("writing checksums", None)
+        names = [str(label) for label in range(num_classes)]
+        return writer.publish(name="toy", class_names=names, class_counts=sizes.tolist(), notes=[])
+
+
+def _draw_edges(
+    writer: PackWriter, draw: PairSampler, num_pairs: int, memory: int, progress: Progress
+) -> None:
+    num_nodes = len(draw.labels)
+    engine = Engine(writer.folder / "work.duckdb", memory, progress)
+    try:
+        engine.run("CREATE OR REPLACE TABLE links (s BIGINT, t BIGINT)")
+        for start in range(0, num_pairs, BLOCK_PAIRS):
+            progress("drawing edges", start / num_pairs)
+            engine.insert("links", np.divmod(draw(min(BLOCK_PAIRS, num_pairs - start)), num_nodes))
+        write_edges(engine, writer, num_nodes, weighted=False)
+    finally:
+        engine.close()
+
+
+def _write_features(
+    writer: PackWriter,
+    rng: np.random.Generator,
+    labels: np.ndarray[tuple[int], np.dtype[np.int64]],
+    num_features: int,
+    num_classes: int,
+    dtype: str,
+    progress: Progress,
+) -> None:
+    orders = word_orders(rng, num_features, num_classes)
+    with ArrayFile(writer.folder / "x.npy", dtype, num_features) as x:
+        for start in range(0, len(labels), BLOCK_ROWS):
+            progress("drawing features", start / len(labels))
+            block = labels[start : start + BLOCK_ROWS]
+            rank = word_ranks(rng, len(block), num_features)
+            x.append(word_features(rng, block, rank, orders))

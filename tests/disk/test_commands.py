@@ -1,0 +1,300 @@
+"""run, predict and inspect of packed graphs."""
+
+import io
+import json
+
+import numpy as np
+import pandas
+import pytest
+import torch
+from command_line import call, read
+from rich.console import Console
+
+from evengraph.datasets import toy
+from evengraph.disk import models as on_disk
+from evengraph.disk import pack_graph
+from evengraph.disk.inspection import inspect_packed, packed_view
+from evengraph.disk.models import open_on_disk, write_predictions
+from evengraph.inspection import inspect_graph
+from evengraph.methods import Logistic
+from evengraph.pipeline.table_model import TableModel
+from evengraph.splits import Natural
+
+FAST = ["--method", "unison", "--set", "max_epochs=5", "--set", "members=1", "--seeds", "5"]
+
+
+@pytest.fixture
+def packed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    graph = toy(200, 600, 8, 2)
+    graph.class_names = ["no", "yes"]
+    return pack_graph(graph, tmp_path / "graph", ids=np.arange(200) + 1000)
+
+
+def test_run_and_predict_from_disk(packed, capsys):
+    arguments = ["--memory", "50MB", "--out", "out", "--save", "model"]
+    assert call("run", "graph", *FAST, *arguments) == 0
+    shown = capsys.readouterr()
+    assert "natural imbalance (train=0.6, val=0.2)" in shown.out
+    assert "structural view: done in" in shown.err
+    result = json.loads((packed.path.parent / "out" / "result.json").read_text())
+    assert result["dataset"]["num_edges"] == packed.num_edges // 2
+    assert call("predict", "model", "graph", "--memory", "50MB", "--out", "p.csv") == 0
+    shown = capsys.readouterr()
+    rows = read(packed.path.parent / "p.csv")
+    assert [row["id"] for row in rows[:2]] == ["1000", "1001"]
+    counts = {name: sum(row["class"] == name for row in rows) for name in ("no", "yes")}
+    for name, count in counts.items():
+        assert f"{count:>10,}  {name}" in shown.out
+    for suffix in ("parquet", "npy"):
+        assert call("predict", "model", "graph", "--memory", "50MB", "--out", f"p.{suffix}") == 0
+    frame, array = pandas.read_parquet("p.parquet"), np.load("p.npy")
+    np.testing.assert_allclose(frame[["p_no", "p_yes"]].to_numpy(), array)
+    np.testing.assert_allclose([float(row["p_yes"]) for row in rows], array[:, 1], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--memory", "50MB", "--method", "gcn"], "GCN needs the whole graph in memory"),
+        (["--memory", "lots"], "memory must be a size such as 4GB"),
+        (["--memory", "1KB"], "memory must be at least 32.0 MiB, got 1KB"),
+        (["--memory", "50MB", "--refit"], "--refit needs the whole graph in memory"),
+        (["--memory", "50MB", "--imbalance", "longtail"], "--imbalance longtail needs the whole"),
+        (
+            ["--memory", "50MB", "--label", "kind"],
+            "has chosen its columns; leave out --label.",
+        ),
+    ],
+)
+def test_what_needs_memory_is_refused(packed, capsys, arguments, words):
+    assert call("run", "graph", *arguments) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_memory_is_for_packed_graphs_that_exist(packed, capsys):
+    assert call("run", "nowhere", "--memory", "50MB") == 2
+    assert "Error: nowhere does not exist." in capsys.readouterr().err
+    (packed.path.parent / "plain").mkdir()
+    assert call("run", "plain", "--memory", "50MB", "--label", "kind") == 2
+    assert "evengraph pack plain --out graph makes one" in capsys.readouterr().err
+
+
+def test_what_cannot_learn_from_disk_does_not_predict_from_disk(packed, capsys):
+    quick = ["--set", "max_epochs=1", "--seeds", "1", "--save", "model"]
+    assert call("run", "graph", "--method", "gcn", *quick) == 0
+    assert call("predict", "model", "graph", "--memory", "50MB", "--out", "p.csv") == 2
+    assert "GCN needs the whole graph in memory; for a graph on disk" in capsys.readouterr().err
+
+
+def test_a_graph_that_does_not_fit_stays_on_disk(packed, capsys, monkeypatch):
+    limits = "evengraph.disk.models.available_memory"
+    monkeypatch.setattr(limits, lambda: 40_000)
+    assert call("run", "graph", *FAST, "--set", "views=structural", "--save", "model") == 0
+    assert "structural view: done in" in capsys.readouterr().err
+    assert call("predict", "model", "graph", "--top", "3") == 2
+    assert "--top needs the whole graph in memory." in capsys.readouterr().err
+    monkeypatch.setattr(limits, lambda: 10**9)
+    assert call("predict", "model", "graph", "--out", "whole.csv") == 0  # features as packed
+    assert call("predict", "model", "graph", "--memory", "50MB", "--out", "blocks.csv") == 0
+    whole, blocks = (read(packed.path.parent / name) for name in ("whole.csv", "blocks.csv"))
+    assert [row["class"] for row in whole] == [row["class"] for row in blocks]
+    other = pack_graph(toy(50, 80, 8, 2), "other", encoder=None)
+    assert call("predict", "model", str(other.path), "--memory", "50MB") == 0
+    wider = pack_graph(toy(50, 80, 9, 2), "wider")
+    assert call("predict", "model", str(wider.path), "--memory", "50MB") == 2
+    assert "must hold the features that the model was trained on" in capsys.readouterr().err
+
+
+def test_memory_is_for_packed_graphs(packed, capsys):
+    assert call("run", "cora", "--memory", "1GB") == 2
+    assert (
+        "memory is for packed graphs: evengraph pack cora --out graph makes one"
+        in capsys.readouterr().err
+    )
+    assert call("predict", "model", "graph", "--memory", "1GB", "--top", "3") == 2
+    assert "--top needs the whole graph in memory." in capsys.readouterr().err
+    assert call("predict", "model", "graph", "--memory", "1GB", "--out", "p.txt") == 2
+    assert "ends in .csv, .parquet, .npy" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [[], ["--memory", "50MB"]])
+def test_a_graph_packed_without_labels_says_so(tmp_path, capsys, options):
+    graph = toy(20, 40, 4, 2)
+    graph.y = torch.full((20,), -1)
+    packed = pack_graph(graph, tmp_path / "bare")
+    assert call("run", str(packed.path), *options) == 2
+    error = capsys.readouterr().err
+    assert "was packed without labels; pack it again with a label column" in " ".join(error.split())
+    assert "--label" not in error
+
+
+@pytest.fixture
+def source(tmp_path):
+    pack_graph(toy(150, 300, 5, 2), tmp_path / "graph")
+    return open_on_disk(tmp_path / "graph", 2**25)
+
+
+@pytest.fixture
+def model(source):
+    task = Natural(train=0.4, val=0.3)(source.graph, seed=0)
+    method = source.disk.fit(Logistic(max_epochs=3, hops=1), task, progress=False)
+    return TableModel.from_fitted(method, task, source)
+
+
+@pytest.mark.parametrize("calibrated", [False, True])
+def test_blocks_make_the_table_of_memory(tmp_path, monkeypatch, source, model, calibrated):
+    monkeypatch.setattr(on_disk, "PREDICTED", 40)
+    counts = write_predictions(model, source.disk, tmp_path / "p.csv", calibrated=calibrated)
+    found = pandas.read_csv(tmp_path / "p.csv")
+    expected = model.predict(toy(150, 300, 5, 2), calibrated=calibrated)
+    assert list(found) == list(expected)
+    np.testing.assert_allclose(found["p_1"], expected["p_1"], atol=1e-5)
+    assert (found["class"].astype(str) == expected["class"]).all()
+    assert (found["flagged"] == expected["flagged"]).all()
+    assert counts["flagged"] == expected["flagged"].sum()
+    assert counts["1"] == (expected["class"] == "1").sum()
+
+
+def test_a_model_of_a_graph_on_disk_is_assessed(model):
+    assert 0 < model.evaluate()["balanced_accuracy"] <= 100
+    assert model.info.threshold is not None
+    assert model.info.calibrator is not None
+    assert model.info.statistics is None
+
+
+def test_a_failure_leaves_no_file(tmp_path, monkeypatch, source, model):
+    def fail(*_):
+        raise OSError("full")
+
+    monkeypatch.setattr(on_disk, "_table", fail)
+    before = set(tmp_path.iterdir())
+    with pytest.raises(OSError, match="full"):
+        write_predictions(model, source.disk, tmp_path / "p.csv")
+    assert set(tmp_path.iterdir()) == before
+    with pytest.raises(ValueError, match=r"must end in \.csv, \.parquet, \.npy"):
+        write_predictions(model, source.disk, tmp_path / "p.xlsx")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "npy"])
+def test_nodes_with_a_label_can_be_left_out(tmp_path, monkeypatch, model, suffix):
+    monkeypatch.setattr(on_disk, "PREDICTED", 40)
+    graph = toy(150, 300, 5, 2)
+    graph.y[60:130] = -1
+    pack_graph(graph, tmp_path / "some")
+    disk = open_on_disk(tmp_path / "some", 2**25).disk
+    path = tmp_path / f"p.{suffix}"
+    write_predictions(model, disk, tmp_path / "all.npy")
+    counts = write_predictions(model, disk, path, only_unlabelled=True)
+    expected = np.load(tmp_path / "all.npy")[60:130]
+    if suffix == "npy":
+        np.testing.assert_array_equal(np.load(path), expected)
+        return
+    found = pandas.read_csv(path) if suffix == "csv" else pandas.read_parquet(path)
+    assert list(found["id"]) == list(range(60, 130))
+    np.testing.assert_allclose(found["p_1"], expected[:, 1], atol=1e-6)
+    assert sum(counts[name] for name in ("0", "1")) == 70
+
+
+@pytest.fixture
+def graph():
+    graph = toy(600, 4000, 8, 3)
+    graph.y[::3] = -1
+    return graph
+
+
+def test_measures_agree_with_those_in_memory(graph, tmp_path):
+    found, exact = inspect_packed(pack_graph(graph, tmp_path / "graph")), inspect_graph(graph)
+    assert (found.num_nodes, found.num_edges, found.num_features) == (600, 2000, 8)
+    assert found.class_counts == exact.labels.labelled
+    assert found.largest_degree == exact.degrees.largest
+    assert found.isolated == exact.degrees.isolated
+    assert found.homophily == pytest.approx(exact.homophily.edge)
+    assert found.sampled_edges == 2 * exact.homophily.edges
+
+
+def test_a_sample_of_rows_is_enough_for_the_share_of_alike_neighbours(graph, tmp_path, monkeypatch):
+    monkeypatch.setattr("evengraph.disk.inspection.BLOCK_ROWS", 4)
+    monkeypatch.setattr("evengraph.disk.inspection.PASS_ROWS", 7)
+    found, exact = inspect_packed(pack_graph(graph, tmp_path / "graph")), inspect_graph(graph)
+    assert found.sampled_edges < exact.homophily.edges
+    assert found.homophily == pytest.approx(exact.homophily.edge, abs=0.1)
+    assert found.largest_degree == exact.degrees.largest
+    assert found.isolated == exact.degrees.isolated
+
+
+def test_methods_fit_in_memory_on_disk_or_not_at_all(graph, tmp_path, monkeypatch):
+    packed = pack_graph(graph, tmp_path / "graph")
+    roomy = {item.method: item for item in inspect_packed(packed).methods}
+    assert roomy["gcn"].fits
+    assert not roomy["gcn"].on_disk
+    monkeypatch.setattr("evengraph.disk.inspection.available_memory", lambda: 1000)
+    tight = {item.method: item for item in inspect_packed(packed).methods}
+    assert not tight["gcn"].fits
+    for name in ("mlp", "iceberg", "unison", "boosting"):
+        assert tight[name].on_disk
+        assert tight[name].fits
+
+
+def test_graphs_without_labels_or_edges_are_inspected(tmp_path):
+    graph = toy(20, 0, 4, 2)
+    graph.y = torch.full((20,), -1)
+    found = inspect_packed(pack_graph(graph, tmp_path / "graph"))
+    assert found.homophily is None
+    assert found.isolated == 20
+    assert np.isfinite(found.mean_degree)
+    assert found.as_dict()["packed"]
+
+
+def method(name, memory, seconds, *, on_disk=False, fits=True):
+    return {"method": name, "title": name.title(), "on_disk": on_disk, "memory": memory,
+            "seconds": seconds, "fits": fits}  # fmt: skip
+
+
+INSPECTION = {
+    "name": "big [bold]",
+    "num_nodes": 10_000_000,
+    "num_edges": 100_000_000,
+    "num_features": 64,
+    "class_names": ["rare", "common"],
+    "class_counts": [10_000, 1_000_000],
+    "mean_degree": 20.0,
+    "largest_degree": 5000,
+    "isolated": 3,
+    "homophily": 0.81,
+    "sampled_edges": 1234,
+    "disk": 4 * 2**30,
+    "free_memory": 8 * 2**30,
+    "cores": 2,
+    "epochs": 300,
+    "methods": [
+        method("small", 2**30, 30.0),
+        method("both", 2**30, 7200.0, on_disk=True),
+        method("large", 2**40, 50_000.0, on_disk=True),
+        method("huge", 2**40, 1.0, fits=False),
+        method("slow", None, None, fits=None),
+    ],
+}
+
+
+def test_size_classes_and_methods_are_shown():
+    file = io.StringIO()
+    Console(file=file, width=80).print(packed_view(INSPECTION))
+    lines = [line.rstrip() for line in file.getvalue().splitlines()]
+    assert lines[0].startswith("big [bold]  10,000,000 nodes · 100,000,000 edges")
+    assert "degree: mean 20.0 · max 5,000 · isolated 3" in lines[1]
+    assert "4.0 GiB on disk · 8.0 GiB of memory free" in lines[2]
+    assert [line.split() for line in lines[5:8]] == [
+        ["common", "1,000,000", "10.00%"],
+        ["rare", "10,000", "0.10%"],
+        ["unlabelled", "8,990,000"],
+    ]
+    assert "Neighbours share a class on 81% of 1,234 sampled edges." in lines
+    rows = [" ".join(line.split()) for line in lines]
+    assert "Small in memory 1.0 GiB 30 s" in rows
+    assert "Both in memory, or on disk 1.0 GiB 2.0 h" in rows
+    assert "Large on disk any 13.9 h" in rows
+    assert "time: about, for 300 epochs on 2 cores" in rows
+    assert "Too large for this machine: Huge." in rows
+    assert "Not measured: Slow." in rows
+    assert max(map(len, lines)) <= 80

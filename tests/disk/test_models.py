@@ -1,0 +1,393 @@
+"""Methods learn packed graphs as they learn them in memory."""
+
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+import torch
+
+from evengraph.core.task import Task
+from evengraph.datasets import toy
+from evengraph.disk import learners, pack_graph, shards
+from evengraph.disk import models as on_disk
+from evengraph.disk import propagation as row_blocks
+from evengraph.disk.models import DiskGraph, disk_methods, learner_of
+from evengraph.methods import GCN, MLP, Boosting, IceBerg, Logistic, Unison
+from evengraph.metrics.multiclass import balanced_accuracy, confusion_matrix
+from evengraph.pipeline.model_info import load_model
+from evengraph.splits import Natural
+from evengraph.training.ranks import ALONE, Ranks
+from rank_workers import fit, fit_and_die, run_ranks
+
+QUICK = {"max_epochs": 15}
+MODELS = [
+    Unison(members=2, hidden=16, **QUICK),
+    Unison(members=1, hidden=16, components=9, **QUICK),  # fewer than features
+    IceBerg(hidden=16, **QUICK),
+    MLP(hidden=16, **QUICK),
+    Logistic(hops=2, degree=True, max_epochs=5),
+    Logistic(max_epochs=5),
+    Boosting(hops=2, degree=True, max_epochs=10),
+    Boosting(hops=0, columns=5, max_epochs=10),
+]
+
+GROWTH = """
+import sys
+from pathlib import Path
+
+import torch
+
+from evengraph.disk import PackedGraph
+from evengraph.methods import Boosting
+from evengraph.disk.packing import pack_toy
+from evengraph.disk.models import DiskGraph
+from evengraph.splits import Natural
+
+
+def resident(name):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
+
+
+def growth(count, memory):
+    folder = Path(sys.argv[1]) / str(count)
+    if not folder.exists():
+        pack_toy(folder, num_nodes=count, degree=1, num_features=128, memory=10**8)
+    disk = DiskGraph.open(PackedGraph.open(folder), memory)
+    task = Natural(train=0.8, val=0.1)(disk.labels(), seed=0)
+    Path("/proc/self/clear_refs").write_text("5")  # forgets the peak
+    before = resident("VmRSS")
+    method = Boosting(hops=0, max_epochs=2, leaves=4, engine="lightgbm")
+    disk.fit(method, task, progress=False)
+    return len(method.labelled_.nodes), resident("VmHWM") - before
+
+
+torch.set_num_threads(1)
+growth(2_000, 10**6)  # loads libraries
+print(*growth(60_000, 45 * 10**6), *growth(60_000, 10**12))
+"""
+
+
+def opened(graph, folder, memory=10**7):
+    return DiskGraph.open(pack_graph(graph, folder), memory)
+
+
+def whole(disk, method):
+    return torch.cat([probabilities for _, probabilities in disk.predict(method)])
+
+
+@pytest.mark.parametrize("method", MODELS, ids=repr)
+def test_a_graph_that_fits_gives_the_result_of_memory(tmp_path, method):
+    graph = toy(300, 900, 12, 3)
+    task = Natural(train=0.3, val=0.2)(graph, seed=0)
+    disk = opened(graph, tmp_path / "graph")
+    split = Natural(train=0.3, val=0.2)(disk.labels(), seed=0)
+    assert torch.equal(split.train, task.train)
+    here, there = (type(method)(**method.get_params()) for _ in range(2))
+    expected = here.fit(task, seed=3, progress=False).predict_proba(graph)
+    disk.fit(there, split, seed=3, progress=False)
+    assert list(there.notes_) == list(here.notes_)  # nothing was left out
+    torch.testing.assert_close(whole(disk, there), expected, rtol=1e-3, atol=1e-4)
+    learner = learner_of(there, disk.space)
+    widths = [table.shape[1] for table in learner.tables(disk.x).values()]
+    assert sum(widths) <= learner.row_width(12) <= 1.5 * sum(widths)  # what a row takes in memory
+    there.save(tmp_path / "model")
+    again = load_model(tmp_path / "model")
+    torch.testing.assert_close(whole(disk, again), expected, rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(again.predict_proba(graph), expected, rtol=1e-3, atol=1e-4)
+    assert torch.equal(there.labelled_.nodes, here.labelled_.nodes)
+    torch.testing.assert_close(there.labelled_.signatures, here.labelled_.signatures)
+
+
+@pytest.fixture
+def few_rows(monkeypatch):
+    """Room for so few rows that a small graph counts as large."""
+    monkeypatch.setattr(on_disk, "SHARE", 0.0)
+    monkeypatch.setattr(on_disk, "SMALLEST", 200)
+    monkeypatch.setattr(learners, "FULL", 100)
+
+
+def score_on_test(disk, method, task):
+    test = task.test.nonzero().squeeze(1)
+    predicted = disk.predict_nodes(method, test).argmax(1)
+    return balanced_accuracy(confusion_matrix(task.graph.y[test], predicted, task.num_classes))
+
+
+@pytest.mark.parametrize("method", [Logistic(hops=1)], ids=repr)
+def test_a_sample_of_rows_learns_about_as_well(tmp_path, few_rows, method):
+    method.max_epochs = min(method.max_epochs, 30)
+    disk = opened(toy(3000, 15_000, 16, 3), tmp_path / "graph")
+    task = Natural(train=0.3, val=0.2)(disk.labels(), seed=0)
+    disk.fit(method, task, seed=0, progress=False)
+    assert len(method.labelled_.nodes) == 200
+    assert score_on_test(disk, method, task) > 0.5
+
+
+@pytest.mark.parametrize("method", [Unison(members=2), IceBerg(), MLP()], ids=repr)
+def test_networks_see_all_labelled_rows_in_shards(tmp_path, few_rows, monkeypatch, method):
+    seen, advance = {}, shards.ShardedRows.advance
+
+    def watched(supply):
+        shard = advance(supply)
+        seen.setdefault(id(shard.rows), shard)  # which stay alive here, so ids are not used again
+        return shard
+
+    monkeypatch.setattr(shards.ShardedRows, "advance", watched)
+    method.max_epochs = 60
+    disk = opened(toy(3000, 15_000, 16, 3), tmp_path / "graph")
+    task = Natural(train=0.3, val=0.2)(disk.labels(), seed=0)
+    disk.fit(method, task, seed=0, progress=False)
+    assert torch.equal(method.labelled_.nodes, task.train_nodes)
+    assert sum(len(shard.labelled) for shard in seen.values()) >= 900
+    labels = torch.cat([shard.labels[shard.labelled] for shard in seen.values()])
+    assert (labels.bincount() >= task.class_counts).all()
+    (note,) = (note for note in method.notes_ if note.startswith("Rows from disk"))
+    assert "shards: all 900 training nodes, all 600 validation nodes" in note
+    assert score_on_test(disk, method, task) > 0.5
+    left = {path.name[:5] for path in disk.space.folder.iterdir()}
+    assert left.isdisjoint({".scra", "train"})  # shards and checkpoints are removed
+
+
+@pytest.mark.parametrize("num_classes", [2, 3])
+@pytest.mark.parametrize(
+    "method",
+    [
+        Boosting(hops=2, degree=True, max_epochs=25, engine="lightgbm"),
+        Boosting(hops=0, columns=5, max_epochs=10, balance=False, engine="lightgbm"),
+        Boosting(columns=7, max_epochs=10, engine="lightgbm"),
+    ],
+    ids=repr,
+)
+def test_trees_of_rows_in_passes_are_those_of_memory(tmp_path, monkeypatch, method, num_classes):
+    pytest.importorskip("lightgbm")
+    monkeypatch.setattr(on_disk, "LARGEST", 300)
+    monkeypatch.setattr(row_blocks, "MOST_ROWS", 100)
+    graph = toy(2000, 9000, 16, num_classes, size_ratio=0.1)
+    split = Natural(train=0.3, val=0.2)
+    disk = opened(graph, tmp_path / "graph")
+    task = split(disk.labels(), seed=0)
+    here, there = (replace(method) for _ in range(2))
+    here.fit(split(graph, seed=0), seed=0, progress=False)
+    disk.fit(there, task, seed=0, progress=False)
+    assert torch.equal(there.labelled_.nodes, here.labelled_.nodes)
+    assert torch.equal(there.trees_.feature, here.trees_.feature)
+    torch.testing.assert_close(there.trees_.threshold, here.trees_.threshold, rtol=1e-4, atol=1e-6)
+    (own,), (expected,) = there.history_, here.history_
+    assert own.best_epoch == expected.best_epoch
+    assert own.score[1:] == pytest.approx(expected.score[1:])  # before any tree, classes tie
+    assert own.loss == pytest.approx(expected.loss, rel=1e-4)
+    torch.testing.assert_close(whole(disk, there), here.predict_proba(graph), rtol=1e-3, atol=1e-4)
+    assert list(there.notes_) == []
+    assert not list((tmp_path / "graph" / "propagated").glob(".*"))
+
+
+def test_rows_in_passes_beyond_memory_are_sampled_with_a_note(tmp_path, monkeypatch):
+    monkeypatch.setattr(on_disk, "LARGEST", 100)
+    monkeypatch.setattr(learners.TreeLearner, "streamed_rows", lambda *args: (120, 90))
+    disk = opened(toy(1000, 3000, 8, 3), tmp_path / "graph")
+    task = Natural(train=0.3, val=0.2)(disk.labels(), seed=0)
+    method = disk.fit(Boosting(max_epochs=2, engine="lightgbm"), task, progress=False)
+    assert len(method.labelled_.nodes) == 120
+    train, val = int(task.train.sum()), int(task.val.sum())
+    assert list(method.notes_) == [
+        f"Rows to learn from: 120 of {train} training nodes and 90 of {val} validation nodes; "
+        "more memory allows for more."
+    ]
+
+
+def test_an_interrupt_in_passes_leaves_the_rounds_that_are_trained(tmp_path, monkeypatch):
+    def stop(history):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(on_disk, "LARGEST", 100)
+    disk = opened(toy(1000, 3000, 8, 3), tmp_path / "graph")
+    task = Natural(train=0.3, val=0.2)(disk.labels(), seed=0)
+    method = disk.fit(
+        Boosting(max_epochs=40, engine="lightgbm"), task, on_epoch=stop, progress=False
+    )
+    assert method.trees_.roots.numel() == 3 * 20
+    assert not list((tmp_path / "graph" / "propagated").glob(".*"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_memory_does_not_hold_the_rows_of_trees(tmp_path):
+    """They are 31 MB, and several times that in memory; what is resident includes mapped files."""
+    result = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", GROWTH, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    used, growth, used_in_memory, growth_in_memory = map(int, result.stdout.split())
+    assert used == used_in_memory == 48_000
+    assert growth < growth_in_memory / 3
+
+
+def test_test_labels_are_hidden(tmp_path):
+    disk = opened(toy(200, 400, 6, 2), tmp_path / "graph")
+    task = Natural(train=0.3, val=0.2)(disk.labels(), seed=0)
+    flipped = disk.labels()
+    flipped.y = torch.where(task.test, 1 - flipped.y, flipped.y)
+    other = Task(flipped, task.train, task.val, task.test, 2)
+    results = []
+    for each in (task, other):
+        method = Unison(members=1, hidden=8, max_epochs=5)
+        results.append(whole(disk, disk.fit(method, each, progress=False)))
+    assert torch.equal(*results)
+
+
+def test_only_methods_of_rows_are_taken(tmp_path):
+    names = disk_methods()
+    assert set(names) == {"unison", "iceberg", "mlp", "logistic", "boosting"}
+    disk = opened(toy(60, 100, 4, 2), tmp_path / "graph")
+    task = Natural(train=0.3, val=0.2)(disk.labels(), seed=0)
+    with pytest.raises(
+        ValueError, match="GCN needs the whole graph in memory; for a graph on disk"
+    ):
+        disk.fit(GCN(), task)
+    method = disk.fit(Logistic(max_epochs=1), task, progress=False)
+    wider = opened(toy(60, 100, 5, 2), tmp_path / "wider")
+    with pytest.raises(ValueError, match="must have 4 features as in training, got 5"):
+        list(wider.predict(method))
+
+
+def test_losses_that_need_edges_are_refused(tmp_path):
+    disk = opened(toy(60, 100, 4, 2), tmp_path / "graph")
+    task = Natural(train=0.3, val=0.2)(disk.labels(), seed=0)
+    with pytest.raises(ValueError, match="loss must not be 'renode'"):
+        disk.fit(IceBerg(loss="renode"), task, progress=False)
+
+
+def test_a_second_fit_propagates_nothing(tmp_path):
+    stages = []
+    packed = pack_graph(toy(100, 200, 5, 2), tmp_path / "graph")
+    disk = DiskGraph.open(packed, 10**6, progress=lambda stage, share: stages.append(stage))
+    task = Natural(train=0.3, val=0.2)(disk.labels(), seed=0)
+    disk.fit(IceBerg(max_epochs=1), task, progress=False)
+    count = len(stages)
+    assert count > 0
+    disk.fit(IceBerg(max_epochs=2), task, seed=1, progress=False)
+    assert len(stages) == count
+
+
+def test_the_same_nodes_are_predicted_once(tmp_path):
+    stages = []
+    graph = pack_graph(toy(300, 900, 12, 3), tmp_path / "graph")
+    disk = DiskGraph.open(graph, 10**7, progress=lambda stage, share: stages.append(stage))
+    task = Natural(train=0.3, val=0.2)(disk.labels(), seed=0)
+    method = disk.fit(MLP(hidden=8, max_epochs=3), task, progress=False)
+    _, first = disk.predict_task(method, task)
+    expected = first.clone()
+    first.zero_()  # what a caller does with it is not remembered
+    assert torch.equal(disk.predict_task(method, task)[1], expected)
+    assert stages.count("predict") == 1
+    few = disk.predict_nodes(method, torch.arange(5))
+    assert torch.equal(few, whole(disk, method)[:5])
+    disk.fit(method, task, seed=1, progress=False)
+    assert not torch.equal(disk.predict_task(method, task)[1], expected)
+
+
+def test_predictions_of_an_earlier_fit_are_forgotten(tmp_path):
+    graph = toy(300, 900, 12, 3)
+    disk, other = (opened(graph, tmp_path / name) for name in ("graph", "other"))
+    task = Natural(train=0.3, val=0.2)(disk.labels(), seed=0)
+    method = disk.fit(MLP(hidden=8, max_epochs=3), task, progress=False)
+    nodes = torch.arange(5)
+    disk.predict_nodes(method, nodes)
+    other.fit(method, task, seed=1, progress=False)
+    assert torch.equal(disk.predict_nodes(method, nodes), whole(disk, method)[:5])
+    nodes += 5  # the caller's tensor, changed in place
+    assert torch.equal(disk.predict_nodes(method, nodes), whole(disk, method)[5:10])
+
+
+def test_wide_features_take_no_room_where_components_are_learned(tmp_path):
+    disk = opened(toy(300, 900, 400, 3), tmp_path / "graph", memory=10**7)
+    learners = (learner_of(each, disk.space) for each in (IceBerg(), Unison(components=8)))
+    few, many = (disk._room(each.row_width(400)) for each in learners)
+    assert few < many
+
+
+def test_a_semantic_view_that_does_not_fit_is_refused(tmp_path):
+    disk = opened(toy(300, 600, 4, 2), tmp_path / "graph", memory=60_000)
+    task = Natural(train=0.3, val=0.2)(disk.labels(), seed=0)
+    with pytest.raises(ValueError, match="semantic view of 300 nodes takes about 879 KiB"):
+        disk.fit(Unison(views="structural,semantic"), task, progress=False)
+
+
+def quick():
+    """The methods that several processes can train, small."""
+    size = {"hidden": 16, "max_epochs": 10}
+    unison = Unison(members=2, batch=32, components=9, **size)  # fewer than features
+    return [unison, IceBerg(**size), MLP(**size)]
+
+
+DRAWN = {"FULL": 0, "BATCH": 32}
+SHARDS = DRAWN | {"SHARE": 0.0, "SMALLEST": 25}  # 75 rows of 300 at a time
+
+
+@pytest.mark.parametrize("limits", [{}, DRAWN, SHARDS], ids=["all", "drawn", "shards"])
+def test_two_processes_have_the_result_of_one(tmp_path, monkeypatch, limits):
+    for name, value in limits.items():
+        module = learners if name in DRAWN else on_disk
+        monkeypatch.setattr(module, name, value)
+    pack_graph(toy(300, 900, 12, 3), tmp_path / "graph")
+    expected = fit(ALONE, tmp_path / "graph", quick(), {})
+    both = run_ranks(tmp_path / "ranks", fit, tmp_path / "graph", quick(), limits)
+    for results in both:
+        for (loss, score, predicted), (own_loss, own_score, own) in zip(
+            expected, results, strict=True
+        ):
+            torch.testing.assert_close(torch.tensor(own_loss), torch.tensor(loss))
+            assert own_score == pytest.approx(score)
+            torch.testing.assert_close(own, predicted, rtol=1e-4, atol=1e-5)
+
+
+def test_two_processes_share_propagation_and_rank_a_rare_class(tmp_path):
+    pack_graph(toy(240, 700, 12, 2), tmp_path / "graph")
+    methods = [Unison(views="structural,semantic,ego", members=1, hidden=8, **QUICK)]
+    (one,) = fit(ALONE, tmp_path / "graph", methods, {})
+    shutil.rmtree(tmp_path / "graph" / "propagated")
+    (two,), _ = run_ranks(tmp_path / "ranks", fit, tmp_path / "graph", methods, {})
+    assert two[1] == pytest.approx(one[1])
+    torch.testing.assert_close(two[2], one[2], rtol=1e-4, atol=1e-5)
+    names = {path.name for path in (tmp_path / "graph" / "propagated").rglob("*.npy")}
+    assert names == {"columns-000000-000006.npy", "columns-000006-000012.npy"} | {
+        "columns-000000-000012.npy"  # the semantic view, by the first process alone
+    }
+
+
+@pytest.mark.parametrize("limits", [{}, SHARDS], ids=["all", "shards"])
+def test_the_death_of_a_process_ends_the_others_and_the_next_start_resumes(
+    tmp_path, monkeypatch, limits
+):
+    monkeypatch.setattr(shards, "SPAN", 4)
+    for name, value in limits.items():
+        module = learners if name in DRAWN else on_disk
+        monkeypatch.setattr(module, name, value)
+    pack_graph(toy(300, 900, 12, 3), tmp_path / "graph")
+    (method,) = quick()[:1]
+    (expected,) = fit(ALONE, tmp_path / "graph", quick()[:1], {})
+    limits = limits | {"SPAN": 4}
+    error, dead = run_ranks(tmp_path / "ranks", fit_and_die, tmp_path / "graph", method, 0, limits)
+    assert dead is None
+    assert str(error) == (
+        "Of the 2 processes of this run another one has ended; start all of them again to resume."
+    )
+    (saved,) = (tmp_path / "graph" / "propagated").glob("training-*.pt")
+    epochs = torch.load(saved)["history"]["loss"]
+    assert epochs == pytest.approx(expected[0][: len(epochs)])
+    ((loss, score, predicted),) = fit(ALONE, tmp_path / "graph", quick()[:1], {})
+    assert len(epochs) == 6
+    assert (loss[:6], score) == (epochs, pytest.approx(expected[1]))
+    torch.testing.assert_close(predicted, expected[2], rtol=1e-4, atol=1e-5)
+    assert not saved.exists()
+    assert not list((tmp_path / "graph" / "propagated").glob(".scratch-*"))
+
+
+def test_trees_are_trained_by_one_process(tmp_path):
+    disk = opened(toy(100, 300, 8, 3), tmp_path / "graph")
+    disk = replace(disk, space=replace(disk.space, ranks=Ranks(0, 2)))
+    with pytest.raises(ValueError, match="Boosting is trained by one process; for 2 use one of"):
+        disk.fit(Boosting(), Natural()(disk.labels(), seed=0))

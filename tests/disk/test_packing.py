@@ -1,0 +1,479 @@
+"""Tables, data sets and generated graphs as packed ones."""
+
+import errno
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from tables_on_disk import assert_same, make_tables, write
+
+from evengraph.datasets import toy
+from evengraph.disk import PackedGraph, is_packed, pack, unpack_graph
+from evengraph.disk.engine import find_files
+from evengraph.disk.pack_nodes import NodeTable, fitting_stride
+from evengraph.disk.packing import pack_toy
+from evengraph.inspection import inspect_graph
+from evengraph.tables import UnknownNodeError, open_graph
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".tsv.gz"])
+@pytest.mark.parametrize("weight", [False, True])
+def test_tables_are_packed_as_the_reader_of_tables_reads_them(tmp_path, suffix, weight):
+    nodes, edges = make_tables(weight=weight)
+    paths = write(nodes, tmp_path / f"nodes{suffix}"), write(edges, tmp_path / f"edges{suffix}")
+    # the reader of tables makes features of weights, too, unless columns are named
+    options = {"features": ["age", "pay", "town", "member"]} if weight else {}
+    packed = pack(paths[0], tmp_path / "graph", edges=paths[1], **options)
+    assert packed.num_nodes == 60
+    assert_same(packed, *paths, **options)
+    PackedGraph.open(tmp_path / "graph", verify=True)
+    assert not list(tmp_path.glob(".graph*"))
+
+
+def test_ids_of_different_types_are_compared_by_name(tmp_path):
+    nodes = pd.DataFrame({"id": [7, 3, 12], "size": [1.0, 2.0, 4.0], "label": ["a", "b", "a"]})
+    nodes = write(nodes, tmp_path / "nodes.parquet")
+    for name, ends in {
+        "text": (["7", " 3"], ["12", "7"]),
+        "numbers": ([7, 3], [12, 7]),
+        "reals": ([7.0, 3.0], [12.0, 7.0]),
+        "spelt": (["7.0", "3.00"], ["12", "7.0"]),
+    }.items():
+        path = tmp_path / f"{name}.parquet"
+        edges = write(pd.DataFrame({"source": ends[0], "target": ends[1]}), path)
+        packed = pack(nodes, tmp_path / name, edges=edges)
+        assert_same(packed, nodes, edges)
+        assert packed.ids.tolist() == [7, 3, 12]
+
+
+def test_without_an_id_column_ids_are_row_numbers(tmp_path):
+    nodes = write(make_tables()[0].drop(columns=["id"]), tmp_path / "nodes.csv")
+    edges = write(pd.DataFrame({"a": [0, 1, 2], "b": [3, 59, 2]}), tmp_path / "edges.csv")
+    packed = pack(nodes, tmp_path / "graph", edges=edges)
+    assert_same(packed, nodes, edges)
+    assert "No id column: ids are row numbers, counted from 0." in packed.header["notes"]
+
+
+def test_the_id_column_is_the_one_that_the_edges_name(tmp_path):
+    nodes, edges = make_tables()
+    nodes = nodes.rename(columns={"id": "name"}).assign(id=range(100, 160))
+    paths = write(nodes, tmp_path / "nodes.parquet"), write(edges, tmp_path / "edges.parquet")
+    packed = pack(paths[0], tmp_path / "graph", edges=paths[1])
+    assert packed.header["columns"]["id"] == "name"
+    assert_same(packed, *paths)
+
+
+def test_nodes_without_columns_get_features_from_the_edges(tmp_path):
+    nodes, edges = make_tables()
+    paths = write(nodes[["id", "label"]], tmp_path / "n.csv"), write(edges, tmp_path / "e.csv")
+    assert_same(pack(paths[0], tmp_path / "graph", edges=paths[1]), *paths)
+
+
+def test_many_files_are_one_table(tmp_path):
+    nodes, edges = make_tables()
+    whole = write(nodes, tmp_path / "all.parquet"), write(edges, tmp_path / "links.parquet")
+    for name, table in (("nodes", nodes), ("edges", edges)):
+        (tmp_path / name).mkdir()
+        for part in range(4):
+            rows = slice(part * len(table) // 4, (part + 1) * len(table) // 4)
+            write(table.iloc[rows], tmp_path / name / f"{part}.parquet")
+    assert_same(pack(tmp_path, tmp_path / "a"), *whole)
+    pattern = str(tmp_path / "nodes" / "*.parquet")
+    packed = pack(pattern, tmp_path / "b", edges=tmp_path / "edges")
+    assert packed.content_hash == PackedGraph.open(tmp_path / "a").content_hash
+
+
+def test_columns_and_drop_are_as_those_of_open_graph(tmp_path):
+    nodes, edges = make_tables()
+    nodes["when"] = pd.date_range("2024-01-01", periods=60).astype(str)
+    nodes = nodes.rename(columns={"label": "kind", "split": "part"})
+    paths = write(nodes, tmp_path / "nodes.csv"), write(edges, tmp_path / "edges.csv")
+    options = {"label": "kind", "unlabelled": ["c"], "split": "part", "time": "when"}
+    packed = pack(paths[0], tmp_path / "graph", edges=paths[1], drop=["pay"], **options)
+    assert_same(packed, *paths, drop=["pay"], **options)
+    assert not any(name.startswith("pay") for name in packed.header["columns"]["features"] or [])
+
+
+def test_other_columns_of_edges_are_left_out_with_a_note(tmp_path):
+    nodes, edges = make_tables()
+    edges["amount"] = np.arange(len(edges))
+    write(nodes, tmp_path / "nodes.csv")
+    write(edges, tmp_path / "edges.csv")
+    packed = pack(tmp_path, tmp_path / "graph")
+    assert any("Left out columns" in n and "'amount'" in n for n in packed.header["notes"])
+
+
+def test_a_data_set_by_name_and_graph_files_are_packed(tmp_path):
+    expected = toy()
+    packed = pack("toy", tmp_path / "toy")
+    assert torch.equal(unpack_graph(packed).x, expected.x)
+    file = tmp_path / "graph.npz"
+    np.savez(file, x=expected.x, edge_index=expected.edge_index, y=expected.y)
+    packed = pack(file, tmp_path / "file", dtype="float16")
+    assert torch.equal(unpack_graph(packed).edge_index, expected.edge_index)
+    assert packed.x.dtype == np.float16
+    with pytest.raises(ValueError, match="is packed already"):
+        pack(tmp_path / "toy", tmp_path / "again")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"memory": "1MB"}, "memory must be at least 256MiB, got 1MB"),
+        ({"dtype": "int8"}, "dtype must be one of float32, float16, got 'int8'"),
+        ({"label": "nothing"}, "has no column 'nothing'"),
+        ({"drop": ["nothing"]}, "has no column 'nothing'"),
+        ({"id": "town"}, "repeats the id"),
+        ({"label": "name"}, "copies the ids"),
+    ],
+)
+def test_wrong_options_are_errors_that_leave_nothing_behind(tmp_path, options, message):
+    nodes, edges = make_tables()
+    nodes["name"] = nodes["id"]
+    paths = write(nodes, tmp_path / "nodes.csv"), write(edges, tmp_path / "edges.csv")
+    with pytest.raises(ValueError, match=message):
+        pack(paths[0], tmp_path / "graph", edges=paths[1], **options)
+    assert {path.name for path in tmp_path.iterdir()} == {"nodes.csv", "edges.csv"}
+
+
+@pytest.mark.parametrize("stage", ["plan", "edges", "features"])
+def test_a_killed_run_resumes_after_the_last_finished_stage(tmp_path, monkeypatch, stage):
+    from evengraph.disk.packing import TablePacker
+
+    nodes, edges = make_tables()
+    paths = write(nodes, tmp_path / "nodes.csv"), write(edges, tmp_path / "edges.csv")
+
+    def kill(self):
+        raise KeyboardInterrupt
+
+    kill.__name__ = f"_{stage}"
+    with monkeypatch.context() as patch:
+        patch.setattr(TablePacker, f"_{stage}", kill)
+        with pytest.raises(KeyboardInterrupt):
+            pack(paths[0], tmp_path / "graph", edges=paths[1])
+    assert not is_packed(tmp_path / "graph")
+    stages = []
+    run = TablePacker._run
+
+    def watch(self, stage):
+        before = set(self.writer.facts)
+        run(self, stage)
+        stages.extend(set(self.writer.facts) - before)
+
+    monkeypatch.setattr(TablePacker, "_run", watch)
+    packed = pack(paths[0], tmp_path / "graph", edges=paths[1])
+    assert stages[0] == stage
+    assert_same(packed, *paths)
+
+
+def test_changed_files_are_read_again(tmp_path):
+    nodes, edges = make_tables()
+    paths = write(nodes, tmp_path / "nodes.csv"), write(edges, tmp_path / "edges.csv")
+    first = pack(paths[0], tmp_path / "graph", edges=paths[1]).content_hash
+    shutil.rmtree(tmp_path / "graph")
+    write(edges.iloc[:50], tmp_path / "edges.csv")
+    packed = pack(paths[0], tmp_path / "graph", edges=paths[1])
+    assert packed.content_hash != first
+    assert_same(packed, *paths)
+
+
+@pytest.mark.parametrize("kind", [OSError, RuntimeError])
+def test_a_full_disk_names_the_folder(tmp_path, monkeypatch, kind):
+    for name, table in zip(("nodes", "edges"), make_tables(), strict=True):
+        write(table, tmp_path / f"{name}.csv")
+
+    def full(packer, path):
+        raise kind("Could not write: No space left on device")
+
+    monkeypatch.setattr("evengraph.disk.packing.TablePacker.pack", full)
+    with pytest.raises(OSError, match=r"No space left on device: .*packed") as found:
+        pack(tmp_path / "nodes.csv", tmp_path / "packed", edges=tmp_path / "edges.csv")
+    assert found.value.errno == errno.ENOSPC
+
+
+def test_every_stage_reports_its_progress(tmp_path):
+    nodes, edges = make_tables()
+    paths = write(nodes, tmp_path / "nodes.csv"), write(edges, tmp_path / "edges.csv")
+    reports = []
+    pack(paths[0], tmp_path / "graph", edges=paths[1], progress=lambda *r: reports.append(r))
+    stages = list(dict.fromkeys(stage for stage, _ in reports))
+    assert stages == [
+        "reading nodes",
+        "reading ids",
+        "writing ids",
+        "linking edges",
+        "sorting edges",
+        "reading classes",
+        "fitting encoders",
+        "encoding features",
+        "writing checksums",
+    ]
+    assert ("encoding features", 1.0) in reports
+
+
+def test_nothing_but_the_arrays_is_left(tmp_path):
+    nodes, edges = make_tables()
+    paths = write(nodes, tmp_path / "nodes.csv"), write(edges, tmp_path / "edges.csv")
+    packed = pack(paths[0], tmp_path / "graph", edges=paths[1])
+    names = {path.name for path in packed.path.iterdir()}
+    assert names == {f"{name}.npy" for name in packed.header["arrays"]} | {"graph.json"}
+
+
+def pack_edges(tmp_path, edges, nodes=None, **options):
+    nodes = pd.DataFrame({"id": list("abc"), "size": [1.0, 2, 4]}) if nodes is None else nodes
+    paths = write(nodes, tmp_path / "nodes.csv"), write(edges, tmp_path / "edges.csv")
+    return pack(paths[0], tmp_path / "graph", edges=paths[1], **options)
+
+
+def test_an_unknown_end_is_an_error(tmp_path):
+    edges = pd.DataFrame({"source": list("abb"), "target": list("bcx")})
+    message = r"column 'target' names 'x', which is not the id of a node; 1 of 3 edges"
+    with pytest.raises(UnknownNodeError, match=message):
+        pack_edges(tmp_path, edges, id="id")
+
+
+def test_an_empty_end_or_id_is_an_error(tmp_path):
+    edges = pd.DataFrame({"source": ["a", None], "target": ["b", "c"]})
+    with pytest.raises(ValueError, match=r"'source' is empty in 1 row; an edge needs both ends"):
+        pack_edges(tmp_path, edges, id="id")
+    nodes = pd.DataFrame({"id": ["a", None], "size": [1, 2]})
+    with pytest.raises(ValueError, match=r"every node needs an id \(empty ids: 1\)"):
+        pack_edges(tmp_path, edges.iloc[:0], nodes, id="id")
+
+
+@pytest.mark.parametrize("weight", ["-1", "inf", "much", ""])
+def test_wrong_weights_are_errors(tmp_path, weight):
+    edges = pd.DataFrame({"source": ["a", "b"], "target": ["b", "c"], "w": ["1", weight]})
+    with pytest.raises(ValueError, match=r"'w': a weight must be a number from 0 on"):
+        pack_edges(tmp_path, edges, weight="w")
+
+
+def test_notes_count_what_is_left_out(tmp_path):
+    rows = [("a", "b", 1), ("b", "a", 3), ("a", "b", 1), ("a", "a", 1), ("b", "c", 0)]
+    packed = pack_edges(tmp_path, pd.DataFrame(rows, columns=["source", "target", "weight"]))
+    assert packed.indices.tolist() == [1, 0]
+    assert packed.edge_weight.tolist() == [3.0, 3.0]  # the larger of 1 + 1 and 3
+    notes = packed.header["notes"]
+    assert "Dropped 1 edge: weight 0." in notes
+    assert "Dropped 1 self-loop." in notes
+    assert "Merged 2 repeated or reverse edges, their weights summed." in notes
+    assert "Nodes without edges: 1 of 3." in notes
+
+
+def test_a_graph_without_edges_is_packed(tmp_path):
+    packed = pack_edges(tmp_path, pd.DataFrame({"source": [], "target": []}), id="id")
+    assert packed.num_edges == 0
+    assert packed.indptr.tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("weight", [False, True])
+def test_edges_are_sorted_in_ranges_of_nodes_that_fit_into_memory(tmp_path, monkeypatch, weight):
+    monkeypatch.setattr("evengraph.disk.engine.SORT_BYTES", 2**22)  # 32 and more at a time
+    nodes, edges = make_tables(200, 500, weight=weight)
+    paths = write(nodes, tmp_path / "nodes.parquet"), write(edges, tmp_path / "edges.parquet")
+    shares = []
+    packed = pack(
+        paths[0],
+        tmp_path / "graph",
+        edges=paths[1],
+        features=["age"],
+        memory="300MB",
+        progress=lambda stage, share: shares.append(share) if stage == "sorting edges" else None,
+    )
+    assert_same(packed, *paths, features=["age"])
+    starts = [share for share in shares if share is not None]
+    assert len(starts) > 10
+    assert starts == sorted(starts)
+
+
+@pytest.mark.parametrize("weight", [False, True])
+def test_batches_may_cut_equal_edges_apart(tmp_path, monkeypatch, weight):
+    monkeypatch.setattr("evengraph.disk.engine.BATCH_ROWS", 1)
+    nodes, edges = make_tables(200, 500, weight=weight)
+    edges = pd.concat([edges] * 3)
+    paths = write(nodes, tmp_path / "nodes.parquet"), write(edges, tmp_path / "edges.parquet")
+    packed = pack(paths[0], tmp_path / "graph", edges=paths[1], features=["age"])
+    assert_same(packed, *paths, features=["age"])
+    assert np.diff(packed.indptr).sum() == packed.num_edges
+
+
+@pytest.fixture
+def paths(tmp_path):
+    nodes, edges = make_tables(500)
+    return write(nodes, tmp_path / "nodes.parquet"), write(edges, tmp_path / "edges.parquet")
+
+
+def test_encoders_of_a_large_table_are_fitted_to_a_part_of_the_rows(paths, tmp_path, monkeypatch):
+    monkeypatch.setattr("evengraph.disk.pack_nodes.FIT_ROWS", 100)
+    packed = pack(paths[0], tmp_path / "graph", edges=paths[1])
+    assert "Encoders are fitted to 100 of 500 rows." in packed.header["notes"]
+    exact = open_graph(paths[0], edges=paths[1])
+    pay = packed.header["encoder"]["columns"][1]
+    assert pay["column"] == "pay"
+    assert pay != exact.encoder.as_dict()["columns"][1]
+    assert 0.5 < packed.x[:, 1].std() / exact.graph.x[:, 1].std() < 2
+
+
+def test_less_memory_means_fewer_rows(paths):
+    table = NodeTable(find_files(paths[0]), "nodes")
+    assert fitting_stride(table, ["age"], 2**40) == 1
+    table.num_rows = 10_000_000
+    assert fitting_stride(table, ["age"], 2**40) == 10
+    assert fitting_stride(table, ["age"], 2**28) > 30
+
+
+def test_half_precision_is_close(paths, tmp_path):
+    packed = pack(paths[0], tmp_path / "graph", edges=paths[1], dtype="float16")
+    exact = open_graph(paths[0], edges=paths[1]).graph.x.numpy()
+    assert packed.x.dtype == np.float16
+    np.testing.assert_allclose(packed.x, exact, atol=2e-3, rtol=2e-3)
+
+
+def test_features_that_do_not_fit_half_precision_are_an_error(paths, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "evengraph.tables.encoders.Number.transform",
+        lambda self, values, table: np.full((len(values), 1), 1e9),
+    )
+    with pytest.raises(ValueError, match="features must fit into float16; use float32"):
+        pack(paths[0], tmp_path / "graph", edges=paths[1], dtype="float16")
+
+
+def test_features_from_the_edges_need_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("evengraph.disk.pack_nodes.EDGE_BYTES", 2**30)
+    nodes, edges = make_tables()
+    paths = write(nodes[["id", "label"]], tmp_path / "n.csv"), write(edges, tmp_path / "e.csv")
+    with pytest.raises(ValueError, match=r"memory must be at least .* from the edges"):
+        pack(paths[0], tmp_path / "graph", edges=paths[1], memory="1GB")
+
+
+@pytest.fixture
+def frame():
+    return make_tables()[0]
+
+
+@pytest.fixture
+def files(frame, tmp_path):
+    frame.iloc[:25].to_parquet(tmp_path / "0.parquet", row_group_size=7)
+    frame.iloc[25:].to_parquet(tmp_path / "1.parquet")
+    return find_files(tmp_path)
+
+
+def test_columns_are_those_of_the_frame(frame, files):
+    table = NodeTable(files, "nodes", drop=["pay"])
+    assert table.columns == [name for name in frame.columns if name != "pay"]
+    assert len(table) == table.num_rows == 60
+    for column in table.columns:
+        pd.testing.assert_series_equal(table[column], frame[column])
+    assert table.iloc[0].to_dict()["id"] == frame["id"][0]
+
+
+def test_a_stride_takes_every_so_many_rows_across_files(frame, files):
+    table = NodeTable(files, "nodes", stride=7)
+    assert len(table) == 9
+    assert list(table["id"]) == list(frame["id"][::7])
+
+
+def test_blocks_follow_one_another(frame, files):
+    blocks = list(NodeTable(files, "nodes").blocks(["town", "id"], 10))
+    assert [len(block) for block in blocks] == [10, 10, 5, 10, 10, 10, 5]
+    rows = pd.concat(blocks, ignore_index=True)
+    pd.testing.assert_frame_equal(rows, frame[["town", "id"]])
+    assert blocks[0].attrs["file"] == "nodes"
+
+
+def test_long_cells_are_known_before_they_are_read(tmp_path):
+    frame = pd.DataFrame({"short": [1.0, 2.0], "long": ["a" * 999, "b" * 999]})
+    frame.to_parquet(tmp_path / "t.parquet")
+    table = NodeTable(find_files(tmp_path), "nodes")
+    assert table.cell_bytes(["long"]) > 900
+    assert table.cell_bytes(["short"]) < 100
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr("evengraph.disk.pack_nodes.BLOCK_ROWS", 7)
+    monkeypatch.setattr("evengraph.disk.pack_nodes.MAX_CELLS", 9)
+
+
+LABELS = {
+    "text": lambda rng: rng.choice([" a", "b", "", "NA"], 60),
+    "numbers": lambda rng: rng.choice([10.0, 9.0, np.nan], 60),
+    "integers": lambda rng: rng.integers(0, 4, 60),
+    "truth": lambda rng: rng.random(60) < 0.3,
+}
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
+@pytest.mark.parametrize("kind", LABELS)
+def test_labels_in_blocks_are_those_of_the_column(tmp_path, kind, suffix):
+    nodes, edges = make_tables()
+    nodes["label"] = LABELS[kind](np.random.default_rng(1))
+    paths = write(nodes, tmp_path / f"n{suffix}"), write(edges, tmp_path / f"e{suffix}")
+    packed = pack(paths[0], tmp_path / "graph", edges=paths[1])
+    assert_same(packed, *paths)
+    assert sum(packed.header["class_counts"]) == (packed.y[:] >= 0).sum()
+
+
+def test_a_column_of_too_many_labels_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr("evengraph.disk.pack_nodes.MAX_VALUES", 20)
+    nodes, edges = make_tables()
+    nodes["label"] = np.repeat(np.arange(30), 2)
+    paths = write(nodes, tmp_path / "n.csv"), write(edges, tmp_path / "e.csv")
+    with pytest.raises(ValueError, match="column 'label'"):
+        pack(paths[0], tmp_path / "graph", edges=paths[1])
+
+
+def test_nodes_without_labels_have_no_class(tmp_path):
+    nodes, edges = make_tables()
+    paths = write(nodes[["id", "age"]], tmp_path / "n.csv"), write(edges, tmp_path / "e.csv")
+    packed = pack(paths[0], tmp_path / "graph", edges=paths[1])
+    assert (packed.y[:] == -1).all()
+
+
+def test_a_generated_graph_is_like_the_one_in_memory(tmp_path):
+    packed = pack_toy(tmp_path / "toy", num_nodes=3000, degree=8, num_features=32, num_classes=4)
+    other = toy(3000, 24_000, 32, 4)
+    assert packed.header["class_counts"] == np.bincount(other.y).tolist()
+    assert 0.95 < packed.num_edges / 24_000 <= 1
+    assert 0.9 < packed.x.mean() / float(other.x.mean()) < 1.1
+    graph = unpack_graph(packed)
+    assert graph.validate()
+    assert not graph.has_self_loops()
+    assert graph.is_undirected()
+    shares = [inspect_graph(g).homophily.edge for g in (graph, other)]
+    assert abs(shares[0] - shares[1]) < 0.03
+
+
+def test_the_graph_depends_on_the_seed_and_not_on_memory(tmp_path, monkeypatch):
+    def generate(name, **options):
+        return pack_toy(tmp_path / name, num_nodes=500, degree=6, **options).content_hash
+
+    first = generate("a")
+    assert generate("b", memory=60_000) == first
+    assert generate("c", seed=1) != first
+
+
+def test_a_killed_run_resumes(tmp_path, monkeypatch):
+    def kill(*_):
+        raise KeyboardInterrupt
+
+    whole = pack_toy(tmp_path / "a", num_nodes=500)
+    with monkeypatch.context() as patch:
+        patch.setattr("evengraph.disk.packing.word_features", kill)
+        with pytest.raises(KeyboardInterrupt):
+            pack_toy(tmp_path / "b", num_nodes=500)
+    stages = []
+    resumed = pack_toy(tmp_path / "b", num_nodes=500, progress=lambda s, _: stages.append(s))
+    assert "drawing edges" not in stages
+    assert resumed.content_hash == whole.content_hash
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"num_classes": 1}, {"num_nodes": 3}, {"degree": 500}, {"seed": -1}, {"memory": 100}],
+)
+def test_wrong_sizes_are_errors(tmp_path, options):
+    with pytest.raises(ValueError, match=f"{next(iter(options))} must"):
+        pack_toy(tmp_path / "toy", **{"num_nodes": 500} | options)

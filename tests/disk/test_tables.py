@@ -1,0 +1,147 @@
+"""Tables with one row per node that need not fit in memory."""
+
+import os
+import socket
+import subprocess
+import sys
+from itertools import combinations
+
+import numpy as np
+import pytest
+import torch
+
+from evengraph.disk.tables import (
+    PREFIX,
+    ArrayTable,
+    ColumnTable,
+    JoinedTable,
+    product_table,
+    row_slices,
+    scaled_table,
+    scratch_folder,
+)
+from small_graphs import normal
+
+
+@pytest.fixture
+def x():
+    return normal(20, 7, dtype=torch.float32)
+
+
+@pytest.fixture
+def stored(tmp_path, x):
+    table = ColumnTable(tmp_path / "table", (20, 7), "hash")
+    for start, stop in ((0, 3), (3, 4), (4, 7)):
+        table.write(start, x[:, start:stop].numpy())
+    return table
+
+
+def test_any_columns_can_be_read(x, stored):
+    rows = torch.tensor([3, 3, 19, 0])
+    for start, stop in combinations(range(8), 2):
+        assert torch.equal(stored.read(rows, slice(start, stop)), x[rows, start:stop])
+
+
+def test_gaps_are_what_was_not_written(tmp_path, x):
+    table = ColumnTable(tmp_path, (20, 7), "hash")
+    assert table.missing() == [(0, 7)]
+    table.write(2, x[:, 2:4].numpy())
+    assert table.missing() == [(0, 2), (4, 7)]
+    (tmp_path / ".columns-left-by-a-kill").write_bytes(b"half a file")
+    assert table.missing() == [(0, 2), (4, 7)]
+
+
+def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch, x):
+    table = ColumnTable(tmp_path, (20, 7), "hash")
+    monkeypatch.setattr(np, "save", lambda *_: (_ for _ in ()).throw(OSError("full")))
+    with pytest.raises(OSError, match="full"):
+        table.write(0, x.numpy())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_process_was_writing_is_removed(tmp_path, x):
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    host = socket.gethostname()
+    dead, alive, elsewhere = (
+        tmp_path / f".columns-{name}@abc"
+        for name in (f"{gone.pid}@{host}", f"{os.getpid()}@{host}", f"{gone.pid}@{host}-2")
+    )
+    for path in (dead, alive, elsewhere):
+        path.touch()
+    ColumnTable(tmp_path, (20, 7), "hash").write(0, x[:, :3])
+    assert not dead.exists()
+    assert alive.exists()
+    assert elsewhere.exists()
+
+
+def test_half_precision_is_read_as_single(x):
+    table = ArrayTable.of(x.half())
+    assert torch.equal(table.read(slice(2, 5)), x.half().float()[2:5])
+
+
+def test_derived_tables(x, stored):
+    matrix = normal(7, 4, seed=1, dtype=torch.float32)
+    table = product_table(stored, matrix)
+    assert table.shape == (20, 4)
+    torch.testing.assert_close(table.read(slice(3, 9), slice(1, 3)), (x @ matrix)[3:9, 1:3])
+    scaled = scaled_table(stored, x.mean(0), torch.tensor(2.0))
+    torch.testing.assert_close(scaled.read(slice(0, 20)), (x - x.mean(0)) * 2)
+    joined = JoinedTable([stored, table])
+    assert joined.shape == (20, 11)
+    torch.testing.assert_close(joined.read(slice(0, 2), slice(6, 8)), table_row(x, matrix))
+
+
+def table_row(x, matrix):
+    return torch.cat([x, x @ matrix], dim=1)[:2, 6:8]
+
+
+def test_hashes_tell_contents_apart(x, stored):
+    matrix = normal(7, 4, seed=1, dtype=torch.float32)
+    tables = [
+        ArrayTable.of(x),
+        ArrayTable.of(x + 1),
+        product_table(stored, matrix),
+        product_table(stored, matrix + 1),
+        scaled_table(stored, x[0], torch.tensor(1.0)),
+    ]
+    assert len({table.content_hash for table in tables}) == len(tables)
+
+
+def test_slices_cover_all_rows():
+    assert list(row_slices(5, 2)) == [slice(0, 2), slice(2, 4), slice(4, 5)]
+    assert list(row_slices(0, 2)) == []
+
+
+def test_a_folder_is_gone_at_the_end(tmp_path):
+    with scratch_folder(tmp_path / "new", 10) as folder:
+        assert folder.parent == tmp_path / "new"
+        (folder / "file").write_text("x")
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+def test_a_folder_is_gone_after_an_error(tmp_path):
+    with pytest.raises(KeyboardInterrupt), scratch_folder(tmp_path, 0):
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folders_of_killed_processes_are_removed(tmp_path):
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    host = socket.gethostname()
+    names = [f"{PREFIX}{pid}@{host}@a" for pid in (ended.pid, os.getpid())]
+    elsewhere = f"{PREFIX}{ended.pid}@{host}-2@b"  # a machine whose name begins like this one
+    for name in (*names, elsewhere, "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text("x")
+    with scratch_folder(tmp_path, 0):
+        pass
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {names[1], elsewhere, "other"}
+
+
+def test_a_full_disk_is_noticed_before_anything_is_written(tmp_path):
+    with pytest.raises(OSError, match=r"needs .* for rows to learn from, and .* are free"):
+        scratch_folder(tmp_path, 2**60).__enter__()
+    assert list(tmp_path.iterdir()) == []

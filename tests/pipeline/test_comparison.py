@@ -1,0 +1,298 @@
+"""Which method is better: pairs, verdicts and the rows of comparison.csv."""
+
+import csv
+import math
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import ttest_rel
+
+from evengraph.core.records import Record
+from evengraph.metrics.significance import format_p, holm
+from evengraph.pipeline.comparison import (
+    Standing,
+    compare_pairs,
+    comparison_rows,
+    judge,
+    pair_of,
+    write_comparison,
+)
+
+TITLES = {"gcn": "GCN", "reweight": "Re-weight", "unignn": "Uni-GNN"}
+WAVE = [0.0, 0.4, -0.3, 0.1, -0.2, 0.3]
+
+
+def verdict(
+    values,
+    *,
+    overlap=0.25,
+    independent=True,
+    seconds=None,
+    metric="balanced_accuracy",
+    alone=(),
+):
+    pairs = compare_pairs(values, overlap=overlap, independent=independent)
+    seconds = seconds or {"gcn": 1.0, "reweight": 2.0, "unignn": 9.0}
+    standings = [
+        SimpleNamespace(
+            label=label,
+            title=TITLES[label],
+            seconds=seconds[label],
+            values=lambda metric, label=label: values[label],
+        )
+        for label in values
+    ]
+    return judge(standings, pairs, metric, alone=alone), pairs
+
+
+def series(mean, noise=1.0, turn=0):
+    return [mean + noise * WAVE[(place + turn) % 6] for place in range(6)]
+
+
+def test_a_clear_lead():
+    found, (pair,) = verdict({"gcn": series(70), "unignn": series(73.1, 1, 2)})
+    assert pair.strength == "clear"
+    assert (found.best, found.take) == ("unignn", "unignn")
+    (text,) = found.sentences
+    interval = f"(95% interval {pair.wide_low:.1f} to {pair.wide_high:.1f})"
+    words = f"Uni-GNN is better than GCN by 3.1 points of balanced accuracy {interval}"
+    assert text == f"{words}, which is significant."
+    assert 0 < pair.wide_low < pair.low < 3.1 < pair.high < pair.wide_high
+
+
+def test_a_lead_that_shared_nodes_put_in_doubt():
+    values = {"gcn": series(70), "unignn": series(70.8, 1, 2)}
+    found, (pair,) = verdict(values, overlap=4)
+    assert pair.strength == "here"
+    assert pair.p < 0.05 < pair.wide_p
+    first, second = found.sentences
+    assert first.endswith(
+        f"(95% interval {pair.low:.1f} to {pair.high:.1f}), which is significant on this graph's "
+        "labelled nodes."
+    )
+    assert f"allows for it gives {format_p(pair.wide_p)}." in second
+    # folds are not drawn anew, so the usual test does not hold for them
+    found, (pair,) = verdict(values, overlap=4, independent=False)
+    assert pair.strength == "noise"
+    assert found.take == "gcn"
+
+
+def test_noise_takes_the_cheapest():
+    values = {"gcn": series(70, 3), "reweight": series(70.1, 3, 2), "unignn": series(70.2, 3, 4)}
+    found, pairs = verdict(values)
+    assert {pair.strength for pair in pairs} == {"noise"}
+    assert (found.best, found.take) == ("unignn", "gcn")
+    assert found.sentences == (
+        "No method is significantly better than the others; use GCN, the cheapest one.",
+    )
+    found, _ = verdict(values, seconds={"gcn": 1.0, "reweight": 1.2, "unignn": 9.0})
+    assert found.take == "reweight"  # as cheap as GCN, and a little better
+    assert "use Re-weight, the best of the cheap ones" in found.sentences[0]
+
+
+def test_two_that_are_level():
+    found, _ = verdict({"gcn": series(70, 3), "unignn": series(70.2, 3, 4)})
+    assert found.sentences == (
+        "Neither method is significantly better than the other; use GCN, the cheaper one.",
+    )
+
+
+def test_a_mean_that_is_far_higher_is_not_given_up_for_seconds():
+    found, (pair,) = verdict({"gcn": series(70, 30), "unignn": series(79, 30, 3)})
+    assert pair.strength == "noise"
+    assert found.take == "unignn"
+    assert found.sentences == (
+        "Neither method is significantly better than the other; use Uni-GNN, the one with the "
+        "highest mean, and run more splits to be sure.",
+    )
+
+
+def test_of_level_ones_only_close_ones_count_as_cheap():
+    values = {"gcn": series(70, 30), "reweight": series(78, 30, 1), "unignn": series(79, 30, 3)}
+    found, pairs = verdict(values)
+    assert {pair.strength for pair in pairs} == {"noise"}
+    assert found.take == "reweight"  # GCN is cheaper still, and far behind
+    assert "use Re-weight, the cheaper one within 2 points of the best." in found.sentences[0]
+
+
+def test_two_level_ones_ahead_of_a_third():
+    values = {"gcn": series(60), "reweight": series(70, 1, 2), "unignn": series(70.08, 1, 4)}
+    found, _ = verdict(values)
+    assert found.take == "reweight"
+    assert found.sentences[0] == (
+        "Uni-GNN and Re-weight do not differ significantly; use Re-weight, the cheaper one."
+    )
+    assert found.sentences[1].startswith("Uni-GNN is better than GCN by 10.1 points")
+
+
+def test_ahead_of_all():
+    values = {"gcn": series(60), "reweight": series(65, 1, 2), "unignn": series(70.08, 1, 4)}
+    found, _ = verdict(values, metric="macro_f1")
+    assert found.sentences[0].startswith(
+        "Uni-GNN is better than Re-weight by 5.1 points of Macro-F1"
+    )
+    assert found.sentences[1] == "Uni-GNN is further ahead of GCN."
+
+
+def test_equal_methods_are_level():
+    found, (pair,) = verdict({"gcn": series(70), "unignn": series(70)})
+    assert pair.strength == "noise"
+    assert (pair.p, pair.wide_p) == (1, 1)
+    assert found.take == "gcn"
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_too_few_splits_tell_nothing(count):
+    values = {"gcn": [70.0, 70.1][:count], "unignn": [80.0, 80.2][:count]}
+    found, (pair,) = verdict(values)
+    assert pair.strength == "noise"
+    assert math.isnan(pair.p) == (count == 1)
+    assert found.take == "unignn"
+    assert "too few to tell whether it is better; use at least 5" in found.sentences[0]
+
+
+def test_a_test_of_three_splits_that_finds_nothing_says_that_they_are_few():
+    close = {"gcn": [70.0, 75.0, 80.0], "unignn": [74.0, 72.0, 86.0]}
+    assert "3 splits are too few to tell" in verdict(close)[0].sentences[0]
+    apart = {"gcn": [70.0, 70.3, 70.1], "unignn": [90.0, 90.2, 90.4]}
+    assert "Uni-GNN is better than GCN" in verdict(apart)[0].sentences[0]
+
+
+def test_one_method_alone():
+    found, pairs = verdict({"gcn": series(70)})
+    assert pairs == []
+    assert found.sentences[0].startswith("GCN is the only method")
+
+
+@given(st.lists(st.tuples(*[st.floats(0, 100)] * 3), min_size=3, max_size=7))
+def test_pairs_are_those_of_scipy_corrected(rows):
+    values = dict(zip(TITLES, map(list, zip(*rows, strict=True)), strict=True))
+    gaps = [
+        [a - b for a, b in zip(values[x], values[y], strict=True)]
+        for x, y in (("gcn", "reweight"), ("gcn", "unignn"), ("reweight", "unignn"))
+    ]
+    if any(max(gap) - min(gap) < 0.01 for gap in gaps):
+        return
+    pairs = compare_pairs(values, overlap=1, independent=True)
+    raw = [float(ttest_rel(gap, [0] * len(gap)).pvalue) for gap in gaps]
+    assert [pair.p for pair in pairs] == pytest.approx(holm(raw))
+    for pair in pairs:
+        assert pair.difference >= 0
+        assert pair.wide_p >= pair.p - 1e-12
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 60)] * 3), min_size=3, max_size=7))
+def test_an_interval_leaves_out_zero_where_the_corrected_test_does(rows):
+    values = dict(
+        zip(TITLES, ([float(v) for v in one] for one in zip(*rows, strict=True)), strict=True)
+    )
+    for pair in compare_pairs(values, overlap=0.5, independent=True):
+        both = (pair.low, pair.high, pair.p), (pair.wide_low, pair.wide_high, pair.wide_p)
+        for low, high, p in both:
+            if low < high and abs(p - 0.05) > 1e-6:
+                assert (low > 0) == (p < 0.05)
+        low, high = pair.interval
+        if low < high:
+            assert (low > 0) == (pair.strength != "noise")
+
+
+def test_intervals_are_wider_where_more_is_compared():
+    two = {"gcn": series(70), "unignn": series(73.1, 1, 2)}
+    _, (alone,) = verdict(two)
+    _, pairs = verdict({**two, "reweight": series(73.0, 2, 4)})
+    (among,) = [one for one in pairs if {one.ahead, one.behind} == {"gcn", "unignn"}]
+    assert among.wide_high - among.wide_low > alone.wide_high - alone.wide_low
+
+
+def test_the_graph_does_not_help_if_the_difference_is_significant():
+    found, _ = verdict({"gcn": series(60, 1, 3), "reweight": series(73)}, alone=["reweight"])
+    assert found.sentences[0].startswith("The graph does not help: Re-weight, which ignores it,")
+
+
+def test_that_the_graph_does_not_help_comes_first_and_nothing_that_uses_it_is_advised():
+    values = {"gcn": series(72.83, 1, 3), "reweight": series(73), "unignn": series(68, 1, 2)}
+    found, _ = verdict(values, alone=["reweight"])
+    assert found.sentences[0] == (
+        "Whether the graph helps is unclear: Re-weight, which ignores it, reaches 73.0, the best "
+        "method that uses it, GCN, 72.9."
+    )
+    assert found.sentences[1] == (
+        "Re-weight and GCN do not differ significantly; use Re-weight, the one that ignores the "
+        "graph."
+    )
+    assert found.take == "reweight"
+    assert verdict(values)[0].take == "gcn"  # which is cheaper
+    assert "graph" not in " ".join(verdict(values, alone=["gcn"])[0].sentences)
+    assert "graph" not in " ".join(
+        verdict(values, alone=["gcn", "reweight", "unignn"])[0].sentences
+    )
+
+
+def standing(label, values, **parts):
+    records = [
+        Record(
+            seed=seed,
+            metrics=dict.fromkeys(("balanced_accuracy", "macro_f1", "g_mean"), value),
+            per_class={},
+            confusion_matrix=[],
+            history={},
+            validation=value,
+            best_epoch=1,
+            epochs=2,
+            seconds=1.0,
+            calibration={"metrics": {"calibration_error": 5.0}, "calibrator": {}},
+        )
+        for seed, value in enumerate(values)
+    ]
+    return Standing(label=label, title=label, settings={}, records=records, seconds=1.5, **parts)
+
+
+PAPER = {name: {"mean": 71.0, "std": 0.5} for name in ("balanced_accuracy", "macro_f1", "g_mean")}
+
+
+@pytest.fixture
+def standings():
+    best = standing("gcn", [98.0, 99.5, 99.0], result={"complete": True, "paper": PAPER})
+    return [best, standing("mlp", [60.0, 62.0, 64.0])]
+
+
+def pairs_of(standings):
+    values = {one.label: one.values("macro_f1") for one in standings}
+    return compare_pairs(values, overlap=0.5, independent=True)
+
+
+def test_an_interval_stays_within_the_range_of_the_metric(standings):
+    mean, low, high, _ = standings[0].summary("macro_f1")
+    assert low < mean < high == 100.0
+
+
+def test_a_row_has_metrics_the_papers_values_and_the_difference(standings):
+    pairs = pairs_of(standings)
+    first, second = comparison_rows(standings, pairs)
+    assert list(first) == list(second)
+    assert (first["method"], first["splits"], first["complete"]) == ("gcn", 3, True)
+    assert first["macro_f1"] == pytest.approx(98.833333)
+    assert first["calibration_error"] == 5.0
+    assert (first["g_mean_paper"], first["g_mean_paper_std"]) == (71.0, 0.5)
+    assert second["g_mean_paper"] is None
+    assert second["g_mean_std"] == pytest.approx(1.632993)
+    assert first["behind_difference"] is None
+    (pair,) = pairs
+    assert second["behind_difference"] == pytest.approx(pair.difference, abs=1e-6)
+    assert second["behind_strength"] == pair.strength == "clear"
+    assert pair_of(pairs, "mlp", "gcn") is pair_of(pairs, "gcn", "mlp") is pair
+
+
+def test_one_split_has_no_deviation():
+    (row,) = comparison_rows([standing("gcn", [50.0])], [])
+    assert row["macro_f1_std"] is None
+
+
+def test_the_file_has_one_line_per_method(standings, tmp_path):
+    write_comparison(standings, pairs_of(standings), tmp_path / "comparison.csv")
+    with (tmp_path / "comparison.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["method"] for row in rows] == ["gcn", "mlp"]
+    assert rows[0]["behind_p"] == ""

@@ -1,0 +1,541 @@
+"""run() and compare(): the same splits, the same budget, and what is left when something fails."""
+
+import json
+from dataclasses import asdict
+from functools import partial
+from statistics import fmean
+
+import pytest
+import torch
+
+from evengraph.core.files import write_json
+from evengraph.core.records import Record
+from evengraph.datasets import toy
+from evengraph.methods import GCN, METHODS, MLP, Boosting, Logistic, Reweight, UniGNN, portfolio
+from evengraph.metrics.evaluation import evaluate
+from evengraph.ops import propagate
+from evengraph.pipeline.executor import Executor, Failure
+from evengraph.pipeline.run import (
+    RunPlan,
+    Selection,
+    candidates,
+    changed_from_paper,
+    compare,
+    compare_results,
+    default_entries,
+    run,
+    seed_score,
+)
+from evengraph.splits import Folds, Natural, Step
+from small_graphs import small_task
+
+SMALL_STEP = Step(minority=1, ratio=0.5, train_per_class=8, val_per_class=8, test_per_class=8)
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return toy(300, 1200, 40, 3, size_ratio=0.4)
+
+
+@pytest.fixture(scope="module")
+def two_classes():
+    graph = toy(400, 1600, 40, 2, size_ratio=0.2)
+    graph.class_names = ["honest", "fraud"]
+    return graph
+
+
+def quick(**fields):
+    return {"gcn": GCN(max_epochs=8, **fields), "reweight": Reweight(max_epochs=8, **fields)}
+
+
+def keep(seen):
+    return lambda job, result: seen.append((job, result))
+
+
+def plan_of(graph, *methods, **fields):
+    options = {"dataset": "toy", "protocol": Natural(), "seeds": (0, 1, 2)} | fields
+    named = {type(method).__name__.lower(): method for method in methods}
+    return RunPlan(graph=graph, methods=named, **options)
+
+
+def fail(self, task):
+    raise FloatingPointError("The loss became nan.")
+
+
+def test_a_result_survives_json(graph, tmp_path):
+    seen = []
+    found = run(
+        plan_of(graph, GCN(max_epochs=2), seeds=[1, 2]),
+        on_fit=lambda job, fitted: seen.append(fitted.record.seed),
+    )
+    (result,) = found.results
+    assert seen == [1, 2] == result["seeds"]
+    write_json(result, tmp_path / "result.json")
+    again = json.loads((tmp_path / "result.json").read_text())
+    assert again["method"] == result["method"]
+    assert again["runs"][1]["confusion_matrix"] == result["runs"][1]["confusion_matrix"]
+    assert again["mean"]["g_mean"] == pytest.approx(result["mean"]["g_mean"], abs=1e-5)
+
+
+def test_every_step_happens_once(graph, monkeypatch):
+    """A split per seed, a prediction per fit, an adjacency per graph."""
+    counts = {"split": 0, "predict": 0, "adjacency": 0}
+
+    def counted(name, function):
+        def count(*arguments, **options):
+            counts[name] += 1
+            return function(*arguments, **options)
+
+        return count
+
+    monkeypatch.setattr(Natural, "__call__", counted("split", Natural.__call__))
+    monkeypatch.setattr(GCN, "predict_task", counted("predict", GCN.predict_task))
+    monkeypatch.setattr(propagate, "adjacency", counted("adjacency", propagate.adjacency))
+    own = graph.clone()
+    plan = plan_of(own, GCN(max_epochs=2))
+    plan.task(0)  # as commands look at the first split before they train
+    found = run(plan, keep_best=True)
+    assert found.seeds == [0, 1, 2]
+    assert counts == {"split": 3, "predict": 3, "adjacency": 1}
+    own.edge_index[:, 0] = own.edge_index[:, 1]
+    run(plan_of(own, GCN(max_epochs=2), seeds=[0]))
+    assert counts["adjacency"] == 2  # the edges have changed
+
+
+class Fitted:
+    """A method that holds out given nodes."""
+
+    def __init__(self, held_out, metric=None):
+        self.nodes, self.metric, self.selects_itself = held_out, metric, metric is not None
+
+    def get_params(self):
+        return {} if self.metric is None else {"metric": self.metric}
+
+    def held_out(self, task):
+        return self.nodes
+
+
+def test_the_best_seed_is_that_of_the_held_out_nodes():
+    task = small_task(num_classes=2)
+    truth = torch.nn.functional.one_hot(task.graph.y, 2).float()
+
+    def fitted(right, seed=0, **options):
+        rows = torch.where(right.unsqueeze(1), truth, 1 - truth)
+        method = Fitted(options.pop("held_out", task.val), **options)
+        record = type("R", (), {"seed": seed})()
+        return type("F", (tuple,), {"record": record})((method, task, rows, record))
+
+    assert seed_score(fitted(task.val)) == (100, "balanced_accuracy")
+    assert seed_score(fitted(~task.val)).value == 0
+    assert 0 < seed_score(fitted(task.val, held_out=task.val | task.train)).value < 100
+    assert seed_score(fitted(task.val, metric="macro_f1")).title == "Macro-F1"
+    assert seed_score(fitted(task.val, metric="auto")).title == "balanced accuracy"
+    choice = Selection(several=True)
+    for seed, right in ((5, ~task.val), (6, task.val), (7, ~task.val)):
+        choice.add(fitted(right, seed))
+    assert choice.best.record.seed == 6
+    assert choice.reason == "the best validation balanced accuracy (100.0; others 0.0, 0.0)"
+    alone = Selection(several=False)
+    alone.add(fitted(task.val, 5))
+    assert (alone.best.record.seed, alone.reason, alone.scores) == (5, "", {})
+
+
+def test_an_interrupted_run_ends_the_series(graph):
+    def on_start(job):
+        def stop(history):
+            if job.seed == 1 and history.epochs == 2:
+                raise KeyboardInterrupt
+
+        return stop
+
+    executor = Executor(keep_interrupted=True, on_start=on_start)
+    found = run(plan_of(graph, GCN(max_epochs=4)), executor)
+    (result,) = found.results
+    assert result["seeds"] == [0, 1]
+    assert [one["interrupted"] for one in result["runs"]] == [False, True]
+    assert not result["complete"]
+    assert found.stopped
+
+
+def test_an_interrupt_outside_training_keeps_the_seeds_before(graph):
+    def on_start(job):
+        if job.seed == 1:
+            raise KeyboardInterrupt
+
+    executor = Executor(on_start=on_start)
+    (result,) = run(plan_of(graph, GCN(max_epochs=1)), executor).results
+    assert result["seeds"] == [0]
+    assert not result["complete"]
+    with pytest.raises(KeyboardInterrupt):
+        run(plan_of(graph, GCN(max_epochs=1), seeds=[1]), executor)
+
+
+@pytest.mark.parametrize(
+    ("method", "protocol", "expected"),
+    [
+        (UniGNN(patience=1000), Step(), []),
+        (UniGNN(), Step(), ["patience"]),
+        (UniGNN(patience=1000, alpha=1, threshold=0.7), Step(), []),
+        (UniGNN(patience=1000, hidden=64), Step(), []),  # the default, written out
+        (UniGNN(patience=1000, pseudo_labels="none"), Step(), ["pseudo_labels"]),
+        (UniGNN(patience=1000), Step(train_per_class=40), ["train_per_class"]),
+        (UniGNN(patience=1000), Step(minority=2), []),  # another setting, not another method
+    ],
+)
+def test_the_papers_values_stand_beside_the_papers_method_alone(method, protocol, expected):
+    assert changed_from_paper(method, protocol) == expected
+
+
+def test_values_of_the_paper_are_left_out_with_a_reason():
+    for name, method, changed in (
+        ("cora", GCN(max_epochs=1), ["max_epochs", "patience"]),
+        ("cora", MLP(max_epochs=1), []),
+        ("toy", GCN(max_epochs=1), []),
+    ):
+        plan = plan_of(toy(), method, dataset=name, seeds=[0], protocol=Step())
+        (result,) = run(plan).results
+        assert result["paper"] is None
+        assert result["changed_from_paper"] == changed
+
+
+def test_only_splits_that_all_methods_have_are_compared(graph):
+    plan = plan_of(graph, GCN(max_epochs=3), Reweight(max_epochs=3))
+    found = run(plan, on_end=lambda job, result: stop(job))
+    comparison = compare_results(plan, found)
+    assert comparison.seeds == found.seeds == [0]
+    assert comparison.stopped
+    assert not comparison.as_dict()["complete"]
+    found.failed["mlp"] = Failure(reason="no luck")
+    assert compare_results(plan, found).failed == {"mlp": "no luck"}
+
+
+def stop(job):
+    if (job.label, job.seed) == ("gcn", 1):
+        raise KeyboardInterrupt
+
+
+def test_the_dictionary_of_a_comparison_holds_every_run(graph):
+    found = compare(graph, quick(), Natural(), seeds=[2, 5])
+    content = json.loads(json.dumps(found.as_dict()))
+    assert (content["schema"], content["kind"], content["seeds"]) == (1, "comparison", [2, 5])
+    assert content["complete"]
+    assert not content["conclusive"]  # two splits are too few
+    assert sum(content["class_counts"]) == 300
+    for method, standing in zip(content["methods"], found.standings, strict=True):
+        assert [one["seed"] for one in method["runs"]] == [2, 5]
+        for one, record in zip(method["runs"], standing.records, strict=True):
+            assert one["metrics"]["macro_f1"] == record.metrics["macro_f1"]
+        mean = standing.summary("macro_f1").mean
+        assert method["figures"]["macro_f1"]["mean"] == pytest.approx(mean)
+    frame, lines = found.frame, str(found).splitlines()
+    assert list(frame.index) == [standing.label for standing in found.standings]
+    assert "macro_f1_paper" not in frame
+    assert [line.split("  ")[0] for line in lines[:3]] == [
+        "method",
+        *(standing.title for standing in found.standings),
+    ]
+    assert tuple(lines[4:]) == tuple(found.verdict.sentences)
+
+
+def set_clock(monkeypatch):
+    """A clock that counts how often it is looked at."""
+    clock = iter(range(10_000))
+    for module in ("run", "executor"):
+        monkeypatch.setattr(f"evengraph.pipeline.{module}.time", lambda: next(clock))
+
+
+def test_methods_are_compared_on_the_same_splits(graph, tmp_path):
+    seen = []
+    protocol = Natural(train=0.2, val=0.2)
+    found = compare(graph, quick(), protocol, seeds=[3, 4, 5], on_end=keep(seen))
+    assert len(seen) == 6
+    assert found.seeds == [3, 4, 5]
+    assert found.overlap == pytest.approx(0.6 / 0.4, rel=0.02)
+    assert found.protocol == {"name": "natural", "train": 0.2, "val": 0.2}
+    assert {one.label for one in found.standings} == {"gcn", "reweight"}
+    means = [fmean(one.values("balanced_accuracy")) for one in found.standings]
+    assert means == sorted(means, reverse=True)
+    (pair,) = found.pairs
+    assert pair.difference == pytest.approx(means[0] - means[1])
+    assert found.best.label == found.verdict.best
+    assert not found.stopped
+    assert found.positive is None
+    write_json(found.as_dict(), tmp_path / "comparison.json")
+    kept = json.loads((tmp_path / "comparison.json").read_text())
+    assert kept["complete"] is True
+    assert [len(one["runs"]) for one in kept["methods"]] == [3, 3]
+    assert kept["verdict"]["sentences"]
+
+
+def test_a_split_gives_what_a_fit_gives(graph):
+    found = compare(graph, {"gcn": GCN(max_epochs=40)}, Natural(), seeds=[2])
+    task = Natural()(graph, seed=2)
+    model = GCN(max_epochs=40).fit(task, seed=2)
+    wanted = evaluate(task, model.predict_proba(graph))
+    (record,) = found.best.records
+    for name in ("balanced_accuracy", "macro_f1", "auroc"):
+        assert record.metrics[name] == pytest.approx(100 * wanted[name])
+    assert found.verdict.sentences[0].startswith("GCN is the only method")
+
+
+def test_the_budget_is_the_same_and_validation_chooses(graph):
+    seen = []
+    found = compare(graph, quick(), Natural(), seeds=[0, 1], budget=3, on_end=keep(seen))
+    assert len(seen) == 2 * 2 * 3
+    for one in found.standings:
+        for record in one.records:
+            tried = [
+                (job, result)
+                for job, result in seen
+                if (job.label, job.seed) == (one.label, record.seed)
+            ]
+            assert {job.candidate for job, _ in tried} == {0, 1, 2}
+            assert record.validation == max(result.validation for _, result in tried)
+            assert record.settings in [asdict(job.method) for job, _ in tried]
+    assert found.budget == 3
+    settings = {(job.label, job.seed, job.candidate): asdict(job.method) for job, _ in seen}
+    for method in found.as_dict()["methods"]:
+        for one in method["runs"]:
+            assert one["settings"] == settings[one["label"], one["seed"], one["place"]]
+
+
+def test_two_classes_have_their_own_figures(two_classes):
+    found = compare(two_classes, quick(), Natural(train=0.3, val=0.3), seeds=range(3), k=5)
+    assert found.positive == 1
+    assert found.classes[1] == "fraud"
+    metrics = found.best.records[0].all_metrics
+    for name in ("positive_average_precision", "recall_at_1", "tuned_f1", "calibrated_error"):
+        assert 0 <= metrics[name] <= 100
+    assert metrics["precision_at_k"] in (0, 20, 40, 60, 80, 100)
+    other = compare(two_classes, {"gcn": GCN(max_epochs=8)}, Natural(), seeds=[0], positive=0)
+    assert other.positive == 0
+    by_name = compare(
+        two_classes, quick(), Natural(), seeds=range(3), metric="positive_average_precision"
+    )
+    values = by_name.best.values("positive_average_precision")
+    assert fmean(values) == max(
+        fmean(one.values("positive_average_precision")) for one in by_name.standings
+    )
+
+
+def test_classes_have_the_names_of_the_split(two_classes):
+    """Step sorts classes by size: recall, counts and the positive class are in that order."""
+    swapped = two_classes.clone()
+    swapped.y, swapped.class_names = 1 - two_classes.y, ["fraud", "honest"]
+    found = compare(swapped, quick(), SMALL_STEP, seeds=[0])
+    assert found.classes == ["honest", "fraud"]
+    assert found.class_counts[0] > found.class_counts[1]
+    assert found.classes[found.positive] == "fraud"
+    named = compare(swapped, quick(), SMALL_STEP, seeds=[0], positive="honest")
+    assert named.positive == 0
+
+
+def test_folds_share_nodes_less_than_their_number_says(graph):
+    found = compare(graph, quick(), Folds(folds=4), seeds=range(4))
+    assert found.overlap == pytest.approx(1 / 3, rel=0.02)
+    assert found.protocol["name"] == "folds"
+
+
+def test_processes_give_what_one_process_gives(graph):
+    alone = compare(graph, quick(), Natural(), seeds=[0, 1])
+    shared = compare(graph, quick(), Natural(), seeds=[0, 1], jobs=2)
+    for one, other in zip(alone.standings, shared.standings, strict=True):
+        assert one.label == other.label
+        assert one.values("auroc") == pytest.approx(other.values("auroc"), abs=1e-3)
+
+
+def test_side_by_side_gives_what_one_after_the_other_gives(graph, monkeypatch):
+    alone = compare(graph, quick(), Natural(), seeds=[0, 1])
+    monkeypatch.setattr("evengraph.pipeline.executor.can_replicate", lambda device: True)
+    seen = []
+    shared = compare(graph, quick(), Natural(), seeds=[0, 1], on_end=keep(seen))
+    assert len(seen) == 4
+    for one, other in zip(alone.standings, shared.standings, strict=True):
+        assert one.values("auroc") == pytest.approx(other.values("auroc"), abs=1e-3)
+    # one that fails is found by trying what is left alone
+
+    monkeypatch.setattr(METHODS["gcn"], "_fit", fail)
+    rest = compare(graph, quick(), Natural(), seeds=[0, 1])
+    assert rest.failed == {"gcn": "The loss became nan."}
+    assert rest.seeds == [0, 1]
+
+
+def test_a_method_that_fails_is_left_out(graph, monkeypatch):
+    monkeypatch.setattr(METHODS["reweight"], "_fit", fail)
+    seen = []
+    found = compare(graph, quick(), Natural(), seeds=range(3), on_end=keep(seen))
+    assert found.failed == {"reweight": "The loss became nan."}
+    assert [one.label for one in found.standings] == ["gcn"]
+    assert len(found.seeds) == 3
+    assert not found.stopped
+    assert sum(isinstance(result, Failure) for _, result in seen) == 1
+    assert not found.as_dict()["complete"]
+    with pytest.raises(ValueError, match=r"No method ran; Re-weight: The loss became nan\."):
+        compare(graph, {"reweight": Reweight()}, Natural(), seeds=[0])
+
+
+def test_when_time_runs_out_whole_splits_count(graph, monkeypatch):
+    set_clock(monkeypatch)
+    found = compare(graph, quick(), Natural(), seeds=range(50), time_limit=60)
+    assert found.stopped
+    assert 0 < len(found.seeds) < 50
+    assert all(len(one.records) == len(found.seeds) for one in found.standings)
+    with pytest.raises(ValueError, match="allow more"):
+        compare(graph, quick(), Natural(), seeds=range(3), time_limit=2)
+
+
+def test_a_method_that_is_too_slow_is_left_out(graph, monkeypatch):
+    set_clock(monkeypatch)
+    entries = {"gcn": GCN(max_epochs=5), "slow": GCN(max_epochs=500, patience=500)}
+    found = compare(graph, entries, Natural(), seeds=range(3), time_limit=30)
+    assert found.seeds == [0]
+    assert "finished no split in time" in found.failed["slow"]
+    assert found.stopped
+
+
+def test_ctrl_c_keeps_what_has_ended(graph, monkeypatch):
+    def stop(job, result):
+        if isinstance(result, Record) and job.seed == 2:
+            raise KeyboardInterrupt
+
+    found = compare(graph, quick(), Natural(), seeds=range(4), on_end=stop)
+    assert found.stopped
+    assert found.seeds == [0, 1]
+
+
+def test_no_better_than_guessing_is_said(graph):
+    bare = graph.clone()
+    bare.x = torch.zeros_like(bare.x)
+    bare.edge_index = bare.edge_index[:, :0]
+    found = compare(bare, quick(), Natural(), seeds=range(3))
+    assert "No method is better than guessing" in found.verdict.sentences[0]
+
+
+def test_two_settings_of_one_method_are_told_apart(graph):
+    entries = {"narrow": GCN(hidden=4, max_epochs=4), "wide": GCN(hidden=32, max_epochs=4)}
+    found = compare(graph, entries, Natural(), seeds=[0])
+    assert {one.title for one in found.standings} == {"narrow", "wide"}
+
+
+def test_the_graph_is_left_alone(graph):
+    before = {name: value.clone() for name, value in graph.to_dict().items() if name != "name"}
+    compare(graph, quick(), Natural(), seeds=[0])
+    assert all(torch.equal(graph[name], value) for name, value in before.items())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"methods": []}, "at least one method"),
+        ({"methods": ["gnc"]}, "Did you mean gcn"),
+        ({"seeds": []}, "at least one seed"),
+        ({"metric": "f1"}, "Unknown metric 'f1'"),
+        ({"metric": "recall_at_1"}, "metric recall_at_1 is for two classes, this graph has 3"),
+        ({"positive": 1}, "positive is for two classes"),
+        ({"k": 5}, "k is for two classes"),
+        ({"budget": 0}, "budget must be at least 1"),
+        ({"jobs": 0}, "jobs must be at least 1"),
+        ({"time_limit": 0}, "time_limit must be above 0"),
+    ],
+)
+def test_mistakes(graph, options, message):
+    arguments = {"methods": ["gcn"], "seeds": [0], **options}
+    methods = arguments.pop("methods")
+    with pytest.raises(ValueError, match=message):
+        compare(graph, methods, Natural(), **arguments)
+
+
+def test_mistakes_of_two_classes(two_classes):
+    with pytest.raises(ValueError, match="positive must be class 0 or 1, got 2"):
+        compare(two_classes, ["gcn"], Natural(), positive=2)
+    with pytest.raises(ValueError, match="k must be at least 1, got 0"):
+        compare(two_classes, ["gcn"], Natural(), k=0)
+    unlabelled = two_classes.clone()
+    unlabelled.y = torch.full_like(unlabelled.y, -1)
+    with pytest.raises(ValueError, match="this graph has none"):
+        compare(unlabelled, ["gcn"], Natural())
+    unlabelled.y[:50] = 0
+    with pytest.raises(ValueError, match="at least two classes, got one"):
+        compare(unlabelled, ["gcn"], Natural())
+
+
+def test_a_method_that_selects_its_settings_itself_spends_no_budget(graph):
+    seen = []
+    methods = {"gcn": GCN(max_epochs=3), "logistic": Logistic(max_epochs=3)}
+    found = compare(graph, methods, Natural(), seeds=[3, 4], budget=3, on_end=keep(seen))
+    assert len(seen) == 2 * (3 + 1)
+    assert {one.label for one in found.standings} == {"gcn", "logistic"}
+    assert found.seeds == [3, 4]
+
+
+def test_by_default_the_baseline_and_the_portfolio_are_compared(graph, monkeypatch):
+    entries = default_entries(graph, {"gcn": {"hidden": 3}, "logistic": {"patience": 4}})
+    assert list(entries) == ["gcn", *portfolio(graph)]
+    assert (entries["gcn"].hidden, entries["logistic hops=0"].patience) == (3, 4)
+    short = partial(default_entries, params={name: {"max_epochs": 1} for name in METHODS})
+    monkeypatch.setattr("evengraph.pipeline.run.default_entries", short)
+    found = compare(graph, None, Natural(), seeds=[3])
+    assert {one.label for one in found.standings} == set(entries)
+    titles = [one.title for one in found.standings]
+    assert len(set(titles)) == len(titles)
+
+
+def test_tables_are_compared_without_a_protocol():
+    pandas = pytest.importorskip("pandas")
+    kinds = ["rare" if index % 4 == 0 else "common" for index in range(80)]
+    nodes = pandas.DataFrame({"id": range(80), "size": range(80), "kind": kinds})
+    edges = pandas.DataFrame({"source": range(79), "target": range(1, 80)})
+    found = compare(nodes, "labelpropagation", edges=edges, label="kind", positive="common")
+    assert found.protocol == {"name": "natural", "train": 0.6, "val": 0.2}
+    assert found.as_dict()["positive"] == "common"
+    with pytest.raises(ValueError, match="Unknown class 'odd'"):
+        compare(nodes, "labelpropagation", edges=edges, label="kind", positive="odd")
+
+
+def test_masks_of_a_graph_are_its_split(graph):
+    task = Natural(train=0.2, val=0.2)(graph, seed=0)
+    masked = graph.clone()
+    masked.train_mask, masked.val_mask, masked.test_mask = task.train, task.val, task.test
+    found = compare(masked, {"a": GCN(max_epochs=2)}, seeds=[0])
+    assert found.protocol["name"] == "given"
+    assert found.fixed
+
+
+def test_a_data_set_by_its_name_has_a_natural_split():
+    found = compare("toy", {"a": Logistic(max_epochs=1)}, seeds=[0])
+    assert found.protocol == {"name": "natural", "train": 0.1, "val": 0.1}
+    with pytest.raises(ValueError, match="label is for tables of your own, and toy is a data set"):
+        compare("toy", label="kind")
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if not METHODS[name].selects_itself])
+def test_every_method_has_the_same_number_of_settings(name):
+    method = METHODS[name](patience=7)
+    found = candidates(method, 12)
+    assert asdict(found[0]) == asdict(method)
+    assert len({repr(one) for one in found}) == 12
+    assert all(type(one) is type(method) and one.patience == 7 for one in found)
+    assert len({id(one) for one in found} | {id(method)}) == 13
+    assert [repr(one) for one in found] == [repr(one) for one in candidates(method, 12)]
+    allowed = {**method.shared_search_space, **method.search_space}
+    for field in {key for one in found for key in asdict(one)}:
+        values = {getattr(one, field) for one in found}
+        assert values <= {getattr(method, field), *allowed.get(field, ())}
+
+
+def test_a_method_that_selects_its_settings_itself_has_one():
+    assert candidates(Logistic(patience=7), 12) == [Logistic(patience=7)]
+
+
+def test_what_somebody_chose_stays():
+    found = candidates(UniGNN(alpha=3, dropout=0.1), 40)
+    assert {one.alpha for one in found} == {3}
+    assert {one.dropout for one in found} == {0.1}
+    assert len({one.threshold for one in found}) == 2
+
+
+def test_a_small_search_space_is_tried_completely():
+    method = Boosting(learning_rate=0.2, hops=2)
+    found = candidates(method, 99)
+    assert found[0] == method
+    assert len(found) == len({str(one) for one in found}) == 12

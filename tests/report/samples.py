@@ -1,0 +1,349 @@
+"""Contents to draw (results, comparisons, inspections), and a parser of pages."""
+
+import json
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import torch
+from made_up import node_map
+from rich.console import Console
+
+import evengraph as eg
+from evengraph.metrics.registry import METRICS
+
+HOSTILE = "</style></title></svg><script>alert(1)</script><img src=x onerror=alert(1)>\"' &amp;"
+LONG = "Averylongnamewithoutanyspace" * 4
+VOID = {"meta", "link", "br", "col", "input"}
+
+
+@dataclass
+class Node:
+    """One element of a parsed page."""
+
+    tag: str
+    attributes: dict[str, str | None] = field(default_factory=dict)
+    children: list["Node | str"] = field(default_factory=list)
+
+    def walk(self) -> Iterator["Node"]:
+        yield self
+        for child in self.children:
+            if isinstance(child, Node):
+                yield from child.walk()
+
+    def all(self, tag: str, kind: str | None = None) -> list["Node"]:
+        wanted = {kind} if kind else set()
+        return [n for n in self.walk() if n.tag == tag and wanted <= n.kinds]
+
+    @property
+    def kinds(self) -> set[str]:
+        return set((self.attributes.get("class") or "").split())
+
+    @property
+    def text(self) -> str:
+        return "".join(c if isinstance(c, str) else c.text for c in self.children)
+
+
+class Tree(HTMLParser):
+    """Builds nodes and insists that every element is closed in order."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.root = Node("#root")
+        self.open = [self.root]
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert len({key for key, _ in attrs}) == len(attrs), f"attribute twice in {tag}"
+        node = Node(tag, dict(attrs))
+        self.open[-1].children.append(node)
+        if tag not in VOID:
+            self.open.append(node)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop().tag == tag
+
+    def handle_data(self, data: str) -> None:
+        self.open[-1].children.append(data)
+
+
+def parse_page(text: str) -> Node:
+    tree = Tree()
+    tree.feed(text)
+    tree.close()
+    assert tree.open == [tree.root]
+    return tree.root
+
+
+def printed(*things: Any, width: int = 80, **options: Any) -> str:
+    """What a terminal of this width shows."""
+    console = Console(width=width, **options)
+    with console.capture() as capture:
+        for thing in things:
+            console.print(thing, markup=not isinstance(thing, str), highlight=False)
+    return "\n".join(line.rstrip() for line in capture.get().splitlines())
+
+
+CORA = [
+    "Neural Networks",
+    "Probabilistic Methods",
+    "Genetic Algorithms",
+    "Theory",
+    "Case Based",
+    "Reinforcement Learning",
+    "Rule Learning",
+]
+
+
+def make_result(
+    names: list[str] | None = None,
+    *,
+    classes: int = 7,
+    rare: int = 3,
+    seeds: tuple[int, ...] = (5, 6, 7),
+    epochs: int = 1500,
+    paper: bool = True,
+) -> dict[str, Any]:
+    """Invent a result that looks like a real one; the same arguments give the same result."""
+    draw = random.Random(0)
+    counts = [20] * (classes - rare) + [2] * rare
+    runs = [_run(draw, seed, counts, epochs + 137 * place) for place, seed in enumerate(seeds)]
+    keys = list(runs[0]["metrics"])
+    mean = {key: math.fsum(run["metrics"][key] for run in runs) / len(runs) for key in keys}
+    std = {
+        key: math.sqrt(
+            math.fsum((run["metrics"][key] - mean[key]) ** 2 for run in runs) / len(runs)
+        )
+        for key in keys
+    }
+    published = {
+        "balanced_accuracy": {"mean": 76.5, "std": 0.5},
+        "macro_f1": {"mean": 75.8, "std": 0.4},
+        "g_mean": {"mean": 85.6, "std": 0.3},
+    }
+    return {
+        "schema": 1,
+        "evengraph": "0.1.0",
+        "created": "2026-11-15T10:00:00+00:00",
+        "dataset": {
+            "name": "cora",
+            "num_nodes": 2708,
+            "num_edges": 10556,
+            "num_features": 1433,
+            "num_classes": classes,
+            "class_names": names,
+        },
+        "imbalance": {"name": "step", "minority": rare, "ratio": 0.1},
+        "method": {
+            "name": "unignn",
+            "title": "UniGNN",
+            "summary": "Joins structural and semantic neighbours, then labels more nodes evenly.",
+            "fields": {"alpha": 2, "beta": [7, 70], "hidden": 64, "dropout": 0.5},
+        },
+        "class_counts": counts,
+        "seeds": list(seeds),
+        "runs": runs,
+        "mean": mean,
+        "std": std,
+        "paper": published if paper else None,
+        "environment": {
+            "python": "3.11.7",
+            "torch": "2.13.0",
+            "torch_geometric": "2.8.1",
+            "platform": "Linux x86_64",
+            "device": "cpu",
+            "threads": 2,
+            "commit": None,
+        },
+    }
+
+
+def _run(draw: random.Random, seed: int, counts: list[int], epochs: int) -> dict[str, Any]:
+    size = len(counts)
+    matrix, recall = [], []
+    for true, count in enumerate(counts):
+        support = 40 + 17 * ((true * 5) % 7)
+        right = round(support * min(max(draw.gauss(0.82 if count > 2 else 0.64, 0.06), 0.1), 1))
+        row = [0] * size
+        row[true] = right
+        for _ in range(support - right):
+            row[draw.choice([guess for guess in range(size) if guess != true])] += 1
+        matrix.append(row)
+        recall.append(100 * right / support)
+    mean = math.fsum(recall) / size
+    loss = [1.95 * math.exp(-epoch / 180) + 0.3 + draw.gauss(0, 0.03) for epoch in range(epochs)]
+    score = [
+        mean * (1 - math.exp(-epoch / 90)) + draw.gauss(0, 1.2) + 0.002 * min(epoch, 700)
+        for epoch in range(epochs)
+    ]
+    score = [max(value, 2.0) for value in score]
+    return {
+        "seed": seed,
+        "metrics": {
+            "balanced_accuracy": mean,
+            "macro_f1": mean - 0.8,
+            "g_mean": mean + 8.9,
+            "accuracy": mean + 1.3,
+            "average_precision": mean + 3.1,
+            "auroc": 94.2 + draw.random(),
+        },
+        "per_class": {
+            "recall": recall,
+            "f1": [value - 1.7 for value in recall],
+            "support": [sum(row) for row in matrix],
+        },
+        "confusion_matrix": matrix,
+        "history": {"loss": loss, "score": score},
+        "best_epoch": max(range(epochs), key=score.__getitem__) if epochs else 0,
+        "epochs": epochs,
+        "seconds": 21.5 + draw.random(),
+        "interrupted": False,
+    }
+
+
+RATES = {
+    "base_rate": 0.06,
+    "alarms": 0.1,
+    "precision": 0.4,
+    "recall": 0.5,
+    "average_precision": 0.3,
+}
+LEVEL = {"confidence": 0.0, "coverage": 1.0, "error": 0.1, "balanced_error": 0.25}
+
+
+def make_fraud() -> dict[str, Any]:
+    """Two classes, with everything that a result may have."""
+    result = make_result(["honest", "fraud"], classes=2, rare=1, epochs=6, paper=False)
+    for figures in (result["mean"], result["std"], *(run["metrics"] for run in result["runs"])):
+        binary = [name for name, metric in METRICS.items() if metric.binary]
+        figures |= {name: 40.0 + place for place, name in enumerate(binary)}
+    bands = [{"from": 0.5, "nodes": 10, "correct": 4}, {"from": 0.95, "nodes": 90, "correct": 81}]
+    unclear = "Whether the graph helps is unclear: {} with it and 69.0 without it."
+    for place, run in enumerate(result["runs"]):
+        low = RATES | {"base_rate": 0.001, "precision": None if place else 0.2}
+        run |= {
+            "base_rates": [RATES | {"cost": 0.002 * place}, low | {"cost": 0.001}],
+            "precision_recall": [[0.1, 1.0], [0.5, 0.4], [1.0, 0.1]],
+            "summary": ["Chose [A].", "Rejected: B.", unclear.format(70 + place)],
+            "agreement": [*bands, {"from": 0.0, "nodes": 5, "correct": place}],
+            "notes": ["Most nodes are alone."] * (place != 1),
+            "criterion": "AP",
+            "resolved": {"alpha": place // 2},
+            "stages": 2,
+        }
+    result["runs"][1]["interrupted"] = True
+    levels = [LEVEL, LEVEL | {"coverage": 0.9, "confidence": 0.6254, "error": None}]
+    refit = {"train": 717, "train_before": 538}
+    result["method"]["fields"] |= {"alpha": "auto", "max_epochs": 143}
+    result["runs"][1]["best_epoch"] = 142
+    return result | {
+        "class_counts": [90, 10],
+        "costs": {"miss": 20.0, "alarm": 1.0},
+        "model": {"seed": 6, "refit": refit, "validation": 179, "abstention": levels},
+        "command": "evengraph run shops --set 'alpha=auto'",
+        "commands": ["evengraph compare shops"],
+        "method": result["method"] | {"changed": ["alpha"]},
+        "map": node_map(nodes=8, classes=2) | {"predicted": [0] * 8, "seed": 5},
+        "complete": False,
+        "changed_from_paper": ["patience"],
+    }
+
+
+NAMES = [name for name, metric in METRICS.items() if not metric.binary]
+CLASSES = ("Theory", "Neural Networks", "Rule Learning")
+
+
+def compared(*means, splits=5, strength="clear", **changes):
+    """Methods with these means of balanced accuracy, the best first."""
+    methods = [_method(f"m{place}", mean, splits) for place, mean in enumerate(means)]
+    content = {
+        "schema": 1,
+        "kind": "comparison",
+        "evengraph": "0.1.0",
+        "created": "2026-11-05T10:00:00+00:00",
+        "dataset": "cora",
+        "command": "evengraph compare cora --splits 4 --set 'hidden=64'",
+        "commands": ["evengraph run cora --method m0 --save model"],
+        "metric": "balanced_accuracy",
+        "protocol": {"name": "step", "minority": 1, "ratio": 0.1},
+        "seeds": list(range(splits)),
+        "budget": 1,
+        "classes": list(CLASSES),
+        "class_counts": [50, 40, 5],
+        "positive": None,
+        "failed": {},
+        "complete": True,
+        "conclusive": splits > 2,
+        "verdict": {"best": "m0", "take": "m0", "sentences": ["Method 0 is better.", "Use it."]},
+        "environment": {"device": "cpu (x86_64)", "commit": None},
+        "methods": methods,
+        "pairs": [
+            _pair(methods[one], methods[other], strength)
+            for one in range(len(means))
+            for other in range(one + 1, len(means))
+        ],
+    }
+    return content | changes
+
+
+def _method(label, mean, splits):
+    draw = random.Random(label)
+    values = [mean + draw.uniform(-2, 2) for _ in range(splits)]
+    middle = fmean(values)
+    summary = {"mean": middle, "low": middle - 3, "high": middle + 3, "p": 0.0}
+    runs = [
+        {
+            "seed": seed,
+            "metrics": dict.fromkeys(NAMES, value),
+            "per_class": {"recall": [value + 10, value, value - 30], "support": [9, 9, 9]},
+            "train_counts": [20, 20, 2],
+            "calibrator": {"note": ""},
+        }
+        for seed, value in enumerate(values)
+    ]
+    return {
+        "label": label,
+        "title": f"Method {label[1:]}",
+        "settings": {"hidden": 64, "patience": 100},
+        "changed": ["patience"] if label == "m0" else [],
+        "seconds": 2.0 + int(label[1:]),
+        "figures": {name: dict(summary) for name in NAMES},
+        "runs": runs,
+    }
+
+
+def _pair(ahead, behind, strength):
+    gap = fmean(
+        a["metrics"]["balanced_accuracy"] - b["metrics"]["balanced_accuracy"]
+        for a, b in zip(ahead["runs"], behind["runs"], strict=True)
+    )
+    ends = {"low": gap - 1, "high": gap + 1, "wide_low": gap - 2, "wide_high": gap + 2}
+    names = {"ahead": ahead["label"], "behind": behind["label"], "strength": strength}
+    return names | {"difference": gap, "p": 0.01, "wide_p": 0.02, **ends}
+
+
+@cache
+def _look(classes: int, labelled: int, word: str) -> dict[str, Any]:
+    graph = eg.toy(600, 1800, 30, classes)
+    graph.class_names = [f"{word}{number}" for number in range(classes)]
+    graph.x[:, 3] = graph.y
+    graph.feature_names = [f"{word}{place}" for place in range(30)]
+    seen = torch.zeros(600, dtype=torch.bool)
+    seen[:labelled] = True
+    return eg.inspect_graph(graph, labelled=seen).as_dict()
+
+
+def look(classes: int = 4, labelled: int = 120, word: str = "topic ") -> dict[str, Any]:
+    """The inspection of a graph of 600 nodes; one column leaks."""
+    return dict(_look(classes, labelled, word))
+
+
+def stored_look() -> dict[str, Any]:
+    """An inspect.json as version 0.2.0 wrote it."""
+    path = Path(__file__).with_name("snapshots") / "inspect.json"
+    return json.loads(path.read_text(encoding="utf-8"))

@@ -1,0 +1,236 @@
+"""Elements, formats and the geometry of charts."""
+
+import math
+import random
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import pytest
+
+from evengraph.report.charts import (
+    ForestRow,
+    bar,
+    curve,
+    dot_row,
+    forest_plot,
+    line_plot,
+    padded,
+    strip,
+    swatch,
+    thin,
+    ticks,
+)
+from evengraph.report.inspect_page import degree_bars, homophily_row, reach_panel, size_bar
+from evengraph.report.markup import (
+    Markup,
+    decimals,
+    integer,
+    join,
+    metric_value,
+    percentage,
+    plural,
+    plus_minus,
+    signed,
+    tag,
+)
+from evengraph.report.run_page import recall_row
+from evengraph.report.view import ClassScores, ClassSummary
+
+
+def test_plain_text_is_escaped_and_markup_is_not():
+    assert tag("p", "a < b", Markup("<b>c</b>")) == "<p>a &lt; b<b>c</b></p>"
+    assert join(["<", Markup("<br>")], " & ") == "&lt; &amp; <br>"
+    element = tag("input", class_="x", aria_label='"', hidden=True, disabled=False, id=None, r=2.50)
+    assert element == '<input class="x" aria-label="&quot;" hidden r="2.5">'
+
+
+def test_control_characters_are_written_out():
+    text, written = "\x1b[2J\x07\x00\u202e\ud800", r"\x1b[2J\x07\x00\u202e\ud800"
+    element = tag("p", text, title=text)
+    assert element == f'<p title="{written}">{written}</p>'
+    ElementTree.fromstring(element)
+
+
+@pytest.mark.parametrize("value", [None, math.nan, math.inf, "7", True, [], 10**400])
+def test_undefined_values_show_as_a_dash(value):
+    assert decimals(value) == integer(value) == percentage(value) == plus_minus(value, 1.0) == "–"
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (decimals(-0.04), "0.0"),
+        (decimals(-2.345, 2), "−2.35"),
+        (signed(0.04), "0.0"),
+        (signed(1.26), "+1.3"),
+        (signed(-1.26), "−1.3"),
+        (integer(12345.6), "12,346"),
+        (percentage(0.125, 1), "12.5%"),
+        (plus_minus(70.0, 1.25), "70.0 ± 1.2"),
+        (plus_minus(70.0, None), "70.0"),
+        (plural(1, "class", "classes"), "1 class"),
+        (plural(1200, "class", "classes"), "1,200 classes"),
+        (plural(0, "seed"), "0 seeds"),
+        (metric_value("tuned_threshold", 98.92), "0.989"),  # a probability
+        (metric_value("tuned_threshold", 50.0, 1.25), "0.500 ± 0.013"),
+        (metric_value("macro_f1", 50.0, 1.25), "50.0 ± 1.2"),
+        (metric_value("tuned_threshold", None), "–"),
+    ],
+)
+def test_formats(text, wanted):
+    assert text == wanted
+
+
+@pytest.mark.parametrize("size", [401, 1500, 9999])
+def test_thinning_keeps_extremes_and_ends(size):
+    draw = random.Random(size)
+    values = [draw.gauss(0, 1) for _ in range(size)]
+    values[size // 3], values[size // 2] = 99.0, -99.0
+    kept = thin(values, limit=400)
+    assert len(kept) <= 400
+    assert kept[0] == (0, values[0])
+    assert kept[-1] == (size - 1, values[-1])
+    assert {(size // 3, 99.0), (size // 2, -99.0)} <= set(kept)
+    assert kept == sorted(kept)
+    assert all(values[index] == value for index, value in kept)
+    assert thin([3.0, None, 1.0]) == [(0, 3.0), (2, 1.0)]
+    assert thin([]) == []
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0, 1), (0.27, 2.31), (-3, 8000), (99.99, 100.01), (1e-12, 3e-12), (0, 1e30)]
+)
+def test_ticks_are_round_and_inside(low, high):
+    found = ticks(low, high, 4)
+    slack = 1e-9 * (high - low)
+    assert 2 <= len(found) <= 6
+    assert all(low - slack <= value <= high + slack for value in found)
+    steps = [after - before for before, after in pairwise(found)]
+    assert all(math.isclose(step, steps[0], rel_tol=1e-4) for step in steps)
+    assert ticks(3, 3) == [3]
+
+
+def place(node, name):
+    return float(node.attributes[name].removesuffix("%"))
+
+
+def summary(**changes):
+    numbers = {"labelled": 10.0, "hidden": 0.0, "homophily": 62.5, "chance": 20.0}
+    plain = {"name": "a", "rare": False, "reach": [10.0, 40.0], "colour": "colour-0"}
+    return ClassSummary(**plain | numbers | changes)
+
+
+@pytest.mark.parametrize(("count", "wanted"), [(1000, 100), (250, 25), (1, 0.8), (0, 0)])
+def test_bars_are_in_proportion_and_never_vanish(parse, count, wanted):
+    (drawn,) = parse(bar("nodes", count, 1000)).all("rect")
+    assert place(drawn, "width") == wanted
+
+
+def test_a_longer_bar_lies_behind(parse):
+    for drawn in (bar("n", 10, 80, total=40), size_bar(summary(hidden=30.0), 80)):
+        bars = [(one.attributes["class"], place(one, "width")) for one in parse(drawn).all("rect")]
+        assert bars == [("hidden", 50.0), ("bar", 12.5)]
+
+
+def test_dots_stay_on_the_axis(parse):
+    tree = parse(dot_row("label", 120.0, span=(-5.0, 40.0), points=[30.0], reference=70.0))
+    (whisker,) = tree.all("line", "whisker")
+    assert (whisker.attributes["x1"], whisker.attributes["x2"]) == ("0%", "40%")
+    assert tree.all("circle", "mean")[0].attributes["cx"] == "100%"
+    assert tree.all("circle", "seed")[0].attributes["cx"] == "30%"
+    assert tree.all("line", "reference")[0].attributes["x1"] == "70%"
+    assert not parse(dot_row("undefined", None)).all("circle")
+
+
+@pytest.mark.parametrize(
+    ("recalls", "title", "cx"),
+    [
+        ([40.0, None, 80.0], "Theory: mean recall 60.0, from 40.0 to 80.0; mean F1 50.0", ["60%"]),
+        ([40.0], "Theory: mean recall 40.0; mean F1 50.0", ["40%"]),
+        ([None], "Theory: recall undefined", []),
+    ],
+)
+def test_recall_of_a_class(parse, recalls, title, cx):
+    plain = {"index": 0, "name": "Theory", "count": 5, "minority": False, "precisions": []}
+    tree = parse(recall_row(ClassScores(**plain, recalls=recalls, f1s=[50.0, 50.0]), 70.0))
+    assert tree.all("title")[0].text == title
+    assert [node.attributes["cx"] for node in tree.all("circle", "mean")] == cx
+
+
+def test_homophily_degrees_and_reach(parse):
+    tree = parse(homophily_row(summary()))
+    assert tree.all("circle")[0].attributes["cx"] == "62.5%"
+    assert tree.all("line", "reference")[0].attributes["x1"] == "20%"
+    assert not parse(homophily_row(summary(homophily=None, chance=None))).all("circle")
+    found = parse(degree_bars([(0, 0, 5), (1, 1, 0), (2, 3, 20)]))
+    assert [node.text for node in found.all("span", "name")] == ["0", "1", "2–3"]
+    assert [place(one, "width") for one in found.all("rect")] == [25.0, 0.0, 100.0]
+    found = parse(reach_panel([summary(reach=[0.0, 50.0, 100.0])], [0.0, 60.0, 100.0]))
+    assert [place(dot, "cy") for dot in found.all("circle")] == [100, 50, 0]
+    assert [place(dot, "cx") for dot in found.all("circle")] == [10, 50, 90]
+    assert len(found.all("path")) == 2
+    alone = parse(reach_panel([summary(reach=[30.0], colour="")], [40.0]))
+    assert len(alone.all("path", "faint")) == 1
+    assert alone.all("path")[0].attributes["d"] == "M500.0 700.0Z"
+
+
+def test_a_line_plot_labels_its_axes(parse):
+    lines = [curve([(0, 100), (50, 25)], "two", "curve"), curve([(10, 20)], "one", "curve")]
+    marks = {"rows": [(0, "1"), (100, "0")], "columns": [(10, "a"), (100, "b")]}
+    tree = parse(line_plot("label", lines, [], axis="epoch", **marks))
+    two, one = tree.all("path")
+    assert two.attributes["d"] == "M0.0 1000.0L500.0 250.0"
+    assert one.attributes["d"].endswith("Z")  # a single point is still visible
+    assert [text.text for text in tree.all("text")] == ["1", "0", "a", "b"]
+    anchors = [text.attributes["text-anchor"] for text in tree.all("text")]
+    assert anchors == ["end", "end", "middle", "end"]  # the last stays inside
+    assert tree.all("p", "axis-name")[0].text == "epoch"
+    assert [len(parse(swatch("whisker mean")).all(name)) for name in ("circle", "line")] == [1, 1]
+
+
+def test_a_strip_keeps_order_and_stays_inside(parse):
+    tree = parse(strip([70.0, 72.0, None], 71.0, (75.0, 1.0), "label"))
+    places = [place(node, "cx") for node in tree.all("circle", "seed")]
+    (paper,), (band,) = tree.all("line", "paper"), tree.all("rect", "band")
+    assert 0 <= places[0] < places[1] < place(paper, "x1") <= 100
+    left, width = place(band, "x"), place(band, "width")
+    assert left + width / 2 == pytest.approx(place(paper, "x1"), abs=0.02)
+    assert left + width <= 100
+    assert strip([70.0], 70.0, (None, None), "nothing to compare") == ""
+    assert strip([], None, (None, None), "none") == ""
+
+
+def row(name="GCN", **changes):
+    return ForestRow(**{"name": name, "value": "70", "text": name, "mean": 70.0} | changes)
+
+
+def test_rows_share_an_axis_that_reaches_all_of_them(parse):
+    rows = [row(interval=(60.0, 80.0), points=[50.0, 90.0], paper=65.0), row("MLP", mean=40.0)]
+    tree = parse(forest_plot("A title", rows, axis="balanced accuracy, %"))
+    low, high = 40 - 3, 90 + 3
+    marks = {"circle.mean": [70, 40], "circle.seed": [50, 90], "line.paper": [65]}
+    for kind, values in marks.items():
+        name, of = kind.split(".")
+        places = [place(node, "cx" if name == "circle" else "x1") for node in tree.all(name, of)]
+        wanted = [100 * (value - low) / (high - low) for value in values]
+        assert places == pytest.approx(wanted, abs=0.01)
+    (whisker,) = tree.all("line", "whisker")
+    ends = [place(whisker, end) for end in ("x1", "x2")]
+    assert ends == pytest.approx([100 * (v - low) / (high - low) for v in (60, 80)], abs=0.01)
+    assert tree.all("h3")[0].text == "A title"
+    assert tree.all("span", "axis-title")[0].text == "balanced accuracy, %"
+
+
+def test_zero_is_on_the_axis_if_asked_for_and_names_may_link(parse):
+    rows = [row(mean=5.0, href="gcn/report.html"), row("MLP", mean=5.0)]
+    tree = parse(forest_plot("", rows, axis="points", zero=True))
+    zero, mean = tree.all("line", "axis")[0], tree.all("circle", "mean")[0]
+    assert 0 < place(zero, "x1") < place(mean, "cx")
+    assert not tree.all("h3")
+    assert [node.attributes["href"] for node in tree.all("a")] == ["gcn/report.html"]
+    assert [node.attributes["data-method"] for node in tree.all("li")[:2]] == ["GCN", "MLP"]
+
+
+@pytest.mark.parametrize(("values", "limits"), [([], (-6, 106)), ([5.0, None], (4.5, 5.5))])
+def test_limits_without_values(values, limits):
+    assert padded(values) == limits

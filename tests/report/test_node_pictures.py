@@ -1,0 +1,372 @@
+"""The map of nodes, and the picture of an explanation."""
+
+import colorsys
+import re
+import xml.etree.ElementTree as tree
+from math import dist
+
+import pytest
+from contrasts import DARK, LIGHT, colours, contrast
+from made_up import node_map
+from samples import HOSTILE
+
+from evengraph.report.node_pictures import (
+    COMMON,
+    LEGEND,
+    MAP_SCRIPT,
+    MAP_STYLE,
+    MAX_NAMES,
+    ORANGE,
+    RARE,
+    SAME_CLUSTER,
+    SIZE,
+    class_colours,
+    draw_explanation,
+    map_figure,
+    map_section,
+    path_tree,
+    ring_numbers,
+    ring_positions,
+)
+
+
+def map_dots(tree):
+    return tree.all("svg", "nodes")[0].all("circle")
+
+
+def test_a_map_has_a_dot_for_each_node(parse):
+    found = node_map()
+    tree = parse(map_figure(found, "Embeddings"))
+    (picture,) = tree.all("svg", "map")
+    assert picture.attributes["data-colours"] == "class"
+    assert picture.attributes["aria-label"] == "Map of 60 nodes"
+    assert len(map_dots(tree)) == 60
+    for n, dot in enumerate(map_dots(tree)):
+        words = f"Topic {found['classes'][n]}, cluster {found['clusters'][n]}"
+        words += ", training node" if found["train"][n] else ""
+        assert dot.all("title")[0].text == words
+        kinds = {f"k{found['classes'][n]}", f"m{found['clusters'][n] % 10}"}
+        assert dot.kinds == kinds | ({"train"} if found["train"][n] else set())
+        for name, value in (("cx", found["x"][n]), ("cy", 100 - found["y"][n])):
+            place = float(dot.attributes[name].removesuffix("%"))
+            assert place == pytest.approx(2 + 0.96 * value, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("changes", "wanted"),
+    [
+        ({}, ["class", "cluster"]),
+        ({"clusters": None}, ["class"]),
+        ({"predicted": [0] * 60}, ["class", "prediction", "cluster"]),
+    ],
+)
+def test_a_map_has_a_button_for_each_colouring(parse, changes, wanted):
+    tree = parse(map_figure(node_map() | changes))
+    buttons = [n.attributes for n in tree.all("button") if "data-colours" in n.attributes]
+    assert [one["data-colours"] for one in buttons] == wanted
+    pressed = [one["aria-pressed"] for one in buttons]
+    assert pressed == ["true", "false", "false"][: len(wanted)]
+
+
+def test_the_legend_counts_the_classes(parse):
+    tree = parse(map_figure(node_map()))
+    (legend,) = tree.all("ul", "classes")
+    assert [node.text for node in legend.all("li")][:2] == ["Topic 0 (9)", "Topic 1 (9)"]
+    many = node_map(nodes=90, classes=30) | {"class_names": []}
+    legend = parse(map_figure(many)).all("ul", "classes")[0]
+    assert legend.all("li")[-1].text == f"{30 - LEGEND} more classes; colours repeat"
+    assert legend.all("li")[3].text == "class 3 (3)"
+
+
+def test_predictions_and_unlabelled_nodes(parse):
+    found = node_map(clusters=None)
+    found |= {"predicted": [0] * 60, "classes": [-1, 1, 0, *[2] * 57]}
+    drawn = map_dots(parse(map_figure(found)))
+    first, second, third = (node.all("title")[0].text for node in drawn[:3])
+    assert first.startswith("no class, predicted Topic 0")
+    assert second == "Topic 1, predicted Topic 0"
+    assert third == "Topic 0, predicted correctly"
+    assert drawn[0].kinds == {f"p{ORANGE}", "train"}
+
+
+def test_a_rare_class_is_orange_and_no_other(parse):
+    few = node_map(clusters=None) | {"classes": [2] * 10 + [0] * 25 + [1] * 25}
+    drawn = map_dots(parse(map_figure(few)))
+    shades = [next(kind for kind in dot.kinds if kind[0] == "k") for dot in drawn]
+    assert [shades[0], shades[10], shades[35]] == [f"k{ORANGE}", "k0", "k2"]
+    even = node_map(clusters=None) | {"classes": [1] * 30 + [0] * 30}
+    assert "k0" in map_dots(parse(map_figure(even)))[59].kinds
+
+
+def test_only_numbers_are_drawn(parse):
+    found = node_map()
+    found["x"][3] = None
+    found["y"][4] = float("nan")
+    found["classes"][5] = "text"
+    tree = parse(map_figure(found))
+    assert len(map_dots(tree)) == 58
+    assert map_section({"map": "text"}) == map_section({"map": {"x": 3}}) == map_section({}) == ""
+
+
+def test_the_section_says_what_was_laid_out(parse):
+    nodes = node_map() | {"seed": 7}
+    assert "t-SNE of the embeddings of seed 7" in parse(map_section({"map": nodes})).text
+    other = parse(map_section({"map": nodes | {"of": "probabilities"}}))
+    assert "t-SNE of the predicted probabilities" in other.text
+
+
+def test_names_are_escaped(parse):
+    found = node_map() | {"class_names": [HOSTILE] * 7}
+    text = map_figure(found, HOSTILE)
+    assert "<script" not in text
+    assert any(HOSTILE in node.text for node in parse(text).all("title"))
+
+
+def map_colours(theme=LIGHT):
+    pattern = r"\.k(\d), [^{]*\.m\1 {\s*fill: hsl\((\d+) (\d+)% var\(--light\)\); }"
+    light, dark, paper = re.findall(r":root { --light: (\d+)%; }", MAP_STYLE)
+    assert paper == light  # paper is white
+    light = dark if theme == DARK else light
+    for number, hue, fullness in re.findall(pattern, MAP_STYLE):
+        parts = colorsys.hls_to_rgb(int(hue) / 360, int(light) / 100, int(fullness) / 100)
+        yield number, tuple(255 * part for part in parts)
+
+
+def test_a_map_has_ten_colours():
+    found = dict(map_colours())
+    assert sorted(found) == [str(n) for n in range(10)]
+    assert len(set(found.values())) == 10
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_dots_of_a_map_reach_the_contrast_of_graphics(theme):
+    ground = colours(theme)["surface"]
+    assert {n: c for n, c in map_colours(theme) if contrast(c, ground) < 3} == {}
+
+
+def test_assets_are_whole():
+    assert MAP_STYLE.count("{") == MAP_STYLE.count("}")
+    assert MAP_SCRIPT.count("{") == MAP_SCRIPT.count("}")
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def made_up(**changes):
+    """Five nodes: the one explained, three around it, one without a path."""
+    near = {
+        "node_id": [7, 1, 2, 3, 4],
+        "edge_index": [[0, 1, 0, 2, 2, 3], [1, 0, 2, 0, 3, 2]],
+        "y": [-1, 0, -1, 1, 1],
+        "predicted": [0, 0, 0, 1, 1],
+        "contribution": [0.5, 1.0, 0.25, -0.5, 0.0],
+        "distance": [0, 1, 1, 2, -1],
+    }
+    return {
+        "node": 7,
+        "predicted": 0,
+        "probability": 0.9,
+        "probabilities": [0.9, 0.1],
+        "class_names": ["rare & odd", "common"],
+        "class_counts": [3, 20],
+        "neighbourhood": near | changes,
+    }
+
+
+IDS = [f"n{place}" for place in range(8)]
+
+
+@pytest.fixture
+def drawn():
+    return tree.fromstring(draw_explanation(made_up(), IDS))
+
+
+def dots(drawn):
+    """The marks of nodes: circles and squares with a tooltip."""
+    marks = (f"{SVG}circle", f"{SVG}rect")
+    return [one for one in drawn.iter() if one.tag in marks and one.find(f"{SVG}title") is not None]
+
+
+def box(dot):
+    """The middle of a mark, and half its width."""
+    if dot.tag == f"{SVG}circle":
+        return [float(dot.get(name)) for name in ("cx", "cy", "r")]
+    half = float(dot.get("width")) / 2
+    return [float(dot.get("x")) + half, float(dot.get("y")) + half, half]
+
+
+def test_every_node_and_edge_is_drawn_once(drawn):
+    assert len(dots(drawn)) == 5
+    assert len(list(drawn.iter(f"{SVG}line"))) == 3
+    words = [dot.find(f"{SVG}title").text for dot in dots(drawn)]
+    assert words[0] == "n7: predicted rare & odd"
+    assert words[4] == "n4: labelled common"
+
+
+def test_labelled_nodes_are_filled_and_those_against_square(drawn):
+    found = dots(drawn)
+    fills = ["white", RARE[0], "white", COMMON[0], COMMON[0]]
+    assert [dot.get("fill") for dot in found] == fills
+    shapes = [dot.tag.removeprefix(SVG) for dot in found]
+    assert shapes == ["circle", "circle", "circle", "rect", "circle"]
+    assert found[3].find(f"{SVG}title").text.endswith("evidence against")
+
+
+def test_rare_classes_are_orange_and_common_ones_blue_grey():
+    """As on the pages of runs; the second of a kind has another colour."""
+    assert class_colours([3, 20, 10, 4]) == [RARE[0], COMMON[0], COMMON[1], RARE[1]]
+    assert "rare &amp; odd, 3 labelled, rare" in draw_explanation(made_up(), IDS)
+    assert class_colours([5, 5]) == [COMMON[0], COMMON[1]]
+
+
+def test_nodes_of_the_same_cluster_have_a_halo(drawn):
+    def halos(svg):
+        return len([one for one in svg.iter() if one.get("fill-opacity")])
+
+    assert halos(drawn) == 0
+    assert SAME_CLUSTER not in draw_explanation(made_up(), IDS)
+    text = draw_explanation(made_up(cluster=[4, 4, 1, 4, 2]), IDS)
+    assert halos(tree.fromstring(text)) == 3  # the explained node and two others
+    assert "halo: in the same cluster as n7" in text
+
+
+def test_paths_are_stronger_than_other_edges():
+    crossed = {"edge_index": [[0, 1, 0, 2, 2, 3, 1, 2], [1, 0, 2, 0, 3, 2, 2, 1]]}
+    groups = [one for one in tree.fromstring(draw_explanation(made_up(**crossed), IDS))
+              if one.find(f"{SVG}line") is not None]  # fmt: skip
+    assert [len(group) for group in groups] == [1, 3]
+    assert float(groups[0].get("stroke-width")) < float(groups[1].get("stroke-width"))
+
+
+def test_distance_is_told_by_rings_and_weight_by_size(drawn):
+    found = [box(dot) for dot in dots(drawn)]
+
+    def away(mark):
+        return ((mark[0] - found[0][0]) ** 2 + (mark[1] - found[0][1]) ** 2) ** 0.5
+
+    near, also_near, further, no_path = (away(mark) for mark in found[1:])
+    assert near == pytest.approx(also_near, abs=1)
+    assert near < further < no_path
+    assert found[1][2] > found[3][2] > found[2][2]
+
+
+def test_distances_of_rings_are_not_covered_by_marks():
+    count = 25  # on one ring, one of them at its top
+    near = {
+        "node_id": list(range(count)),
+        "edge_index": [[0] * (count - 1), list(range(1, count))],
+        "y": [-1] * count,
+        "predicted": [0] * count,
+        "contribution": [0.1] * count,
+        "distance": [0] + [1] * (count - 1),
+    }
+    picture = tree.fromstring(draw_explanation(made_up(**near), [f"n{n}" for n in range(count)]))
+    (text,) = [one for one in picture.iter(f"{SVG}text") if one.text == "1 step"]
+    x, y = float(text.get("x")), float(text.get("y")) - 5
+    for across, down, half in (box(dot) for dot in dots(picture)):
+        assert abs(across - x) >= 20 + half or abs(down - y) >= half
+
+
+def test_a_lonely_node_is_drawn_alone():
+    alone = {
+        "node_id": [7],
+        "edge_index": [[], []],
+        "y": [-1],
+        "predicted": [0],
+        "contribution": [0.1],
+        "distance": [0],
+    }
+    assert len(dots(tree.fromstring(draw_explanation(made_up(**alone), IDS)))) == 1
+
+
+def named(drawn):
+    """The ids that are drawn beside dots, with the box that each takes at most."""
+    found = {}
+    for one in drawn.iter(f"{SVG}text"):
+        if one.get("paint-order") == "stroke" and one.get("text-anchor") is None:  # no ring's
+            x, y = float(one.get("x")), float(one.get("y"))
+            found[one.text] = (x, y - 9, x + 7 * len(one.text), y + 3)
+    return found
+
+
+def test_nodes_that_count_have_their_id_beside_them(drawn):
+    assert set(named(drawn)) == {"n7", "n1", "n2", "n3"}  # n4 gave nothing
+
+
+@pytest.mark.parametrize("length", [2, 12, 60])
+def test_names_stand_on_nothing(length):
+    many = 40
+    crowd = {
+        "node_id": list(range(many)),
+        "edge_index": [[], []],
+        "y": [0] * many,
+        "predicted": [0] * many,
+        "contribution": [(-1) ** place / (place + 1) for place in range(many)],
+        "distance": [0, *([1] * 25), *([2] * 14)],
+    }
+    ids = [f"{place:02d}" + "x" * (length - 2) for place in range(many)]
+    found = tree.fromstring(draw_explanation(made_up(**crowd) | {"node": 0}, ids))
+    boxes = list(named(found).values())
+    assert 4 <= len(boxes) <= MAX_NAMES
+    for dot in dots(found):
+        x, y, r = box(dot)
+        boxes.append((x - r, y - r, x + r, y + r))
+    texts = len(named(found))
+    for one in range(texts):
+        left, top, right, bottom = boxes[one]
+        assert left >= 0
+        assert right <= SIZE
+        for other in range(len(boxes)):
+            a, t, r, b = boxes[other]
+            gap = 0.2  # of rounding
+            apart = left > r - gap or a > right - gap or top > b - gap or t > bottom - gap
+            assert one == other or apart
+    for name in named(found):
+        assert name in ids or (name.endswith("…") and len(name) == 16)
+
+
+def test_percent_is_as_in_the_text():
+    shown = draw_explanation(made_up() | {"probability": 0.8762}, IDS)
+    assert "n7: rare &amp; odd, 87.6%" in shown
+
+
+# 0 joins 1 and 2; 3 and 4 hang on 2; 1 and 4 are joined, too; 5 has no path.
+NEAR = {
+    "edge_index": [[0, 1, 0, 2, 2, 3, 2, 4, 1, 4], [1, 0, 2, 0, 3, 2, 4, 2, 4, 1]],
+    "distance": [0, 1, 1, 2, 2, -1],
+}
+
+
+def positions(distances, before):
+    return ring_positions(distances, before, centre=(50.0, 50.0), radius=30)
+
+
+def test_every_node_hangs_on_one_that_is_nearer():
+    assert path_tree(NEAR) == {1: 0, 2: 0, 3: 2, 4: 1}
+
+
+def test_a_path_that_was_left_out_is_not_made_up():
+    assert path_tree({"edge_index": [[], []], "distance": [0, 3]}) == {}
+
+
+def test_rings_are_distances_and_those_without_a_path_outside():
+    assert ring_numbers(NEAR["distance"]) == [0, 1, 1, 2, 2, 3]
+    points = positions(NEAR["distance"], path_tree(NEAR))
+    far = [dist(points[0], point) for point in points]
+    assert points[0] == (50, 50)
+    assert far == pytest.approx([0, 10, 10, 20, 20, 30], abs=0.1)
+
+
+def test_no_two_nodes_of_a_large_tree_meet():
+    before = {n: (n - 1) // 3 for n in range(1, 40)}
+    distances = [0] * 40
+    for n, parent in before.items():
+        distances[n] = distances[parent] + 1
+    points = positions(distances, before)
+    assert len(set(points)) == 40
+    for n, parent in before.items():  # nearer to its own path than to the other side
+        assert dist(points[n], points[parent]) < 25
+
+
+def test_one_node_is_in_the_middle():
+    assert positions([0], {}) == [(50, 50)]

@@ -1,0 +1,268 @@
+"""Numbers and sentences of results, comparisons and inspections."""
+
+import pytest
+from samples import RATES, compared, make_fraud, stored_look
+
+from evengraph.report.view import (
+    ClassSummary,
+    Comparison,
+    Inspection,
+    Result,
+    coloured,
+    describe_protocol,
+    minority_classes,
+    setting_title,
+    shares,
+    timestamp,
+)
+
+TWO = {
+    "dataset": {"class_names": ["rare", "common"]},
+    "imbalance": {"name": "step", "minority": 1, "ratio": 0.1},
+    "class_counts": [2, 20],
+    "runs": [
+        {"confusion_matrix": [[1, 3], [10, 90]], "per_class": {"recall": [25.0, 90.0]}},
+        {"confusion_matrix": [[2, 2], [0, 100]], "per_class": {"recall": [None, 80.0]}},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "long", "short"),
+    [
+        (
+            {"name": "step", "minority": 1, "ratio": 0.05},
+            "step imbalance: 1 minority class at 5%",
+            "Cora, 1 minority class at 5%",
+        ),
+        ({"name": "natural"}, "natural class imbalance", "Cora, natural class imbalance"),
+        (
+            {"name": "publicstep", "minority": 3, "ratio": 0.1, "normalise_features": True},
+            "step imbalance on the public split: 3 minority classes at 10%",
+            "Cora, 3 minority classes at 10%, public split",
+        ),
+        (
+            {"name": "longtail", "ratio": 0.01},
+            "long-tailed imbalance: the smallest class at 1% of the largest",
+            "Cora, long tail, smallest class at 1%",
+        ),
+        ({"name": "mine", "a": 1}, "mine imbalance (a 1)", "Cora, mine"),
+        ({}, "imbalance not recorded", "Cora"),
+    ],
+)
+def test_split_protocols(protocol, long, short):
+    assert describe_protocol(protocol) == long
+    assert setting_title("cora", protocol) == short
+
+
+@pytest.mark.parametrize(
+    ("created", "expected"),
+    [
+        ("2026-01-05T13:07:00+01:00", "5 January 2026, 12:07 UTC"),
+        ("2026-01-05T13:07:00", "5 January 2026, 13:07"),
+        ("yesterday", "yesterday"),
+        (None, None),
+    ],
+)
+def test_timestamp(created, expected):
+    assert timestamp(created) == expected
+
+
+@pytest.mark.parametrize(
+    ("protocol", "counts", "rare"),
+    [
+        ({}, [100, 60, 50, 49, 1], {3, 4}),  # fewer than half of the largest
+        ({"minority": 2}, [20, 20, 2, 2], {2, 3}),
+        ({"minority": 1}, [5, None, 3], {2}),
+        ({"minority": -1}, [5, 3], set()),
+        ({}, [20, 20], set()),
+        ({}, [], set()),
+    ],
+)
+def test_minority_classes(protocol, counts, rare):
+    assert minority_classes(protocol, counts) == rare
+
+
+def test_classes_come_head_to_tail_with_scores_of_each_run():
+    common, rare = Result(TWO).classes
+    assert (common.name, common.index, common.count, common.minority) == ("common", 1, 20, False)
+    assert (rare.name, rare.minority) == ("rare", True)
+    assert rare.recalls == [25.0, None]
+    assert common.precisions == [100 * 90 / 93, 100 * 100 / 102]
+    assert Result(TWO).confusion == [[190, 10], [5, 3]]
+    assert shares([0, 0]) == [0, 0]
+    assert shares([1, 3]) == [0.25, 0.75]
+
+
+def test_ragged_matrices_and_missing_names_do_no_harm():
+    ragged = TWO | {"runs": [{"confusion_matrix": [[1], None]}, {"confusion_matrix": None}]}
+    assert Result(ragged).confusion == [[0, 0], [0, 1]]
+    rows = Result({"dataset": {"num_classes": 2, "class_names": [" a ", None]}}).classes
+    assert [(row.name, row.count, row.minority) for row in rows] == [
+        ("a", None, False),
+        ("class 1", None, False),
+    ]
+    assert len(Result({"dataset": {"num_classes": 10**9}}).classes) == 1000
+
+
+def test_a_score_over_seeds_and_in_the_paper(result):
+    score = Result(result).score("macro_f1")
+    assert score.seeds == [run["metrics"]["macro_f1"] for run in result["runs"]]
+    assert (score.mean, score.std) == (result["mean"]["macro_f1"], result["std"]["macro_f1"])
+    assert score.paper == (75.8, 0.4)
+    assert score.difference == score.mean - 75.8
+    alone = Result(result | {"runs": result["runs"][:1], "paper": None}).score("macro_f1")
+    assert (alone.std, alone.difference) == (None, None)
+
+
+def test_sizes_seeds_and_time():
+    runs = [{"seconds": 60.0}, {"seconds": 45.0}, {"seconds": None}]
+    assert Result({"runs": runs}).facts == [("1.8 min", "of training")]
+    assert Result({"runs": runs[1:]}).facts == [("45.0 s", "of training")]
+    assert Result({"dataset": {"num_nodes": 2708}}).facts == [("2,708", "nodes")]
+    assert Result({"seeds": [5]}).seeds == "seed 5"
+    assert Result({"seeds": list(range(20))}).seeds == "seeds 0, 1, 2, …, 19"
+    assert Result({"seeds": list(range(10))}).seeds.endswith("8, 9")
+    assert Result({}).seeds == "no seed"
+
+
+@pytest.mark.parametrize(
+    ("counts", "ending"),
+    [
+        ([20, 20, 2, 2], "guessing gives 25.0%. Mean recall of the 2 minority classes is 30.0%."),
+        ([20, 20, 20, 2], "guessing gives 25.0%. Recall of class d is 20.0%."),
+        ([20, 20, 20, 20], "Balanced accuracy is 57.5% on test nodes; guessing gives 25.0%."),
+    ],
+)
+def test_the_verdict_compares_with_guessing(counts, ending):
+    content = {
+        "class_counts": counts,
+        "dataset": {"class_names": ["a", "b", "c", "d"]},
+        "mean": {"balanced_accuracy": 57.5},
+        "runs": [{"per_class": {"recall": [90.0, 80.0, 40.0, 20.0]}}],
+    }
+    assert " ".join(Result(content).verdict).endswith(ending)
+    assert Result({"class_counts": counts}).verdict == []
+    assert Result({"mean": {"balanced_accuracy": 50.0}}).verdict == []
+
+
+def test_the_verdict_on_two_classes_compares_with_the_base_rate():
+    content = make_fraud()
+    mean = content["mean"]["positive_average_precision"]
+    first, second = Result(content).verdict
+    assert first == (
+        f"Average precision for class fraud is {mean:.1f}% on test nodes; a random ranking has "
+        "6.0%."
+    )
+    assert second == (
+        "At the threshold, 50.0% of class fraud is found and 40.0% of the alarms are correct."
+    )
+    assert Result(content | {"runs": [{}]}).verdict == [first.split(";")[0] + "."]
+
+
+def test_base_rates_are_averaged_over_runs_and_what_is_undefined_is_left_out():
+    low = RATES | {"base_rate": 0.001}
+    runs = [
+        {"base_rates": [RATES, low | {"precision": None}]},
+        {"base_rates": [RATES | {"precision": 0.6}, low | {"precision": 0.2}]},
+        {"base_rates": None},
+    ]
+    view = Result({"runs": runs})
+    assert view.base_rates == [("6% (test nodes)", [100, 50, 30]), ("0.1%", [100, 20, 30])]
+    assert view.at_threshold("precision") == 50
+    assert "has the best F1 on validation nodes; it finds 50.0% of" in view.threshold
+    view = Result({"runs": [{"base_rates": [RATES | {"cost": 0.002}]}], "costs": {"miss": 20.0}})
+    assert view.base_rates[0][1] == [100, 40, 30, 2]
+    assert view.base_rate_heads[-1] == "cost per 1,000"
+    assert "best F1" in view.threshold  # without the cost of an alarm, costs are not known
+
+
+@pytest.mark.parametrize("runs", [None, [], [None], [{"base_rates": 3}], [{"base_rates": [None]}]])
+def test_strange_base_rates_raise_nothing(runs):
+    view = Result({"runs": runs, "costs": 7})
+    assert view.base_rates == []
+    assert "an undefined part" in view.threshold
+
+
+def test_notes_and_summaries_of_runs():
+    runs = [
+        {"seed": 5, "notes": ["Alone."], "summary": ["Chose A.", 3]},
+        {"seed": 6, "notes": ["Other."], "summary": 7},
+        {"seed": 7, "notes": ["Alone."] * 2},
+    ]
+    assert Result({"runs": runs}).notes == ["Seeds 5, 7: Alone.", "Seed 6: Other."]
+    assert Result({"runs": runs}).summaries == [("5", ["Chose A."])]
+
+
+@pytest.mark.parametrize(
+    ("splits", "strength", "conclusive", "word"),
+    [
+        (2, "clear", False, "too few splits"),
+        (4, "clear", True, "significant"),
+        (4, "clear", False, "cannot tell"),
+        (4, "noise", True, "too few splits"),  # finding nothing does not say there is nothing
+        (5, "noise", True, "not significant"),
+        (5, "here", True, "on these nodes"),
+    ],
+)
+def test_the_verdict_on_a_pair(splits, strength, conclusive, word):
+    content = compared(80.0, 70.0, splits=splits, strength=strength, conclusive=conclusive)
+    best, second = Comparison(content).standings
+    assert best.behind is None
+    assert second.behind.verdict == word
+    (pair,) = content["pairs"]
+    ends = ("low", "high") if strength == "here" else ("wide_low", "wide_high")
+    assert second.behind.interval == (None if splits < 5 else tuple(pair[end] for end in ends))
+    assert (best.interval is None) == (splits < 5)
+    pair[ends[0]] = None
+    assert Comparison(content).standings[1].behind.interval is None
+
+
+def test_recall_and_training_nodes_of_a_comparison():
+    content = compared(80.0, 70.0)
+    values = Comparison(content).standings[0].splits
+    assert list(values) == [0, 1, 2, 3, 4]
+    rows = Comparison(content).recalls
+    assert [row[:3] for row in rows] == [
+        ("Theory", 20, False),
+        ("Neural Networks", 20, False),
+        ("Rule Learning", 2, True),
+    ]
+    assert rows[0][3][0] == pytest.approx(sum(values.values()) / 5 + 10)
+    content["methods"][0]["runs"][0]["train_counts"] = None  # older files
+    assert [row[1] for row in Comparison(content).recalls] == [50, 40, 5]
+    for method in content["methods"]:
+        for run in method["runs"]:
+            del run["per_class"]
+    assert Comparison(content).recalls == []
+
+
+def test_classes_of_an_inspection():
+    content = stored_look()
+    rows = Inspection(content).classes
+    assert [row.labelled for row in rows] == [54, 30, 26, 10]
+    assert [row.rare for row in rows] == [False, False, True, True]
+    assert rows[1].homophily == pytest.approx(100 * 5 / 6)
+    assert [row.chance for row in rows] == pytest.approx([100 * n / 70 for n in (28, 24, 15, 3)])
+    assert rows[3].reach == pytest.approx([100 * n / 480 for n in (19, 62, 156, 295)])
+    whole = Inspection(content | {"reach": {"nodes": 0, "any_class": [1]}})
+    assert (whole.reach, whole.classes[0].reach, whole.classes[0].colour) == ([], [], "")
+
+
+def summary(name="a", reach=(10.0, 40.0), rare=False):
+    numbers = {"labelled": 10.0, "hidden": 0.0, "homophily": 50.0, "chance": 20.0}
+    return ClassSummary(name=name, rare=rare, reach=list(reach), **numbers)
+
+
+@pytest.mark.parametrize("number", [1, 6, 7, 30])
+def test_the_least_reached_get_the_colours(number):
+    rows = coloured([summary(reach=[float(number - place)] * 2) for place in range(number)])
+    own = [place for place in range(number) if rows[place].colour]
+    assert own == list(range(number))[-6:]
+    assert len({rows[place].colour for place in own}) == len(own)
+
+
+def test_the_smallest_class_is_orange_if_it_is_rare():
+    rows = [summary(), summary(rare=True), summary(rare=True)]
+    assert [one.colour for one in coloured(rows)] == ["colour-0", "colour-3", "colour-rare"]
+    assert coloured([summary(), summary()])[1].colour == "colour-3"
