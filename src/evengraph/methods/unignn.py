@@ -77,7 +77,7 @@ class UniGNN(UnifiedMethod):
         mean_loss: Divide the loss of labelled nodes (Eq. 8) by the sum of their weights.
         unit_rows: Cluster rows scaled to length one.
         stop_on: Training ends by this value of the validation nodes: `score` is Macro-F1 (with two
-            classes, see `evengraph.metrics.multiclass.validation_score`), `loss` their cross-entropy,
+            classes, see `evengraph.metrics.validation_score`), `loss` their cross-entropy,
             `accuracy` their balanced accuracy.
 
     Cost:
