@@ -227,7 +227,10 @@ PLAIN_WORDS = {"auto"}  # of devices and engines: the library chooses; the class
 
 def test_no_module_outside_methods_names_a_method():
     for module, names in house.namers(SOURCE).items():
-        if module in ("fast/__init__.py", "nn/attribution.py"):  # tables of what attaches to methods
+        if module in (
+            "fast/__init__.py",
+            "nn/attribution.py",
+        ):  # tables of what attaches to methods
             continue
         allowed = OTHER_MEANINGS.get(module, set()) | PLAIN_WORDS
         assert set(names) <= allowed, f"{module} names {names}"
