@@ -9,7 +9,7 @@ import pytest
 from contrasts import DARK, LIGHT, colours, contrast
 from samples import HOSTILE, compared, look, make_fraud, make_result, stored_look
 
-from evengraph.metrics import METRICS
+from evengraph.metrics.registry import METRICS
 from evengraph.report import render_page, write_page
 from evengraph.report.compare_page import render_comparison
 from evengraph.report.inspect_page import STYLE as INSPECT

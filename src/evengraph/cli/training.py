@@ -266,7 +266,7 @@ def _save_model(
 def _write_model(model: TableModel, selection: Selection, folder: Path) -> None:
     """Save a model for predict and explain, and print which one it is."""
     from evengraph.methods.bases.saving import MAIN
-    from evengraph.metrics import METRICS
+    from evengraph.metrics.registry import METRICS
 
     verb = "replaced the model in" if (folder / MAIN).exists() else "wrote"
     model.save(folder)

@@ -16,7 +16,7 @@ from evengraph.core.files import packaged
 from evengraph.core.untrusted import MAX_INTEGER
 from evengraph.methods import METHODS
 from evengraph.methods.bases.method import split_words
-from evengraph.metrics import HEADLINE
+from evengraph.metrics.registry import HEADLINE
 
 MOST_SEEDS = 1000
 MOST_LISTED = 10_000

@@ -26,10 +26,10 @@ from evengraph.core.records import Record, mean_and_deviation
 from evengraph.core.task import Task
 from evengraph.inspection.measures import count_edges
 from evengraph.methods import METHODS, Method, portfolio
-from evengraph.metrics import METRICS, comparable_metrics
 from evengraph.metrics.binary import positive_class
 from evengraph.metrics.decisions import Costs
 from evengraph.metrics.evaluation import Validation
+from evengraph.metrics.registry import METRICS, comparable_metrics
 from evengraph.pipeline.comparison import Comparison, Standing, conclude
 from evengraph.pipeline.executor import (
     Executor,
