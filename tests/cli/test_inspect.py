@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 
 import pytest
 import torch
-from command_line import COLUMNS, FAST, call, read, write
 
 import evengraph as eg
+from command_line import COLUMNS, FAST, call, read, write
 
 
 def test_inspect_shows_and_writes(tmp_path, capsys):

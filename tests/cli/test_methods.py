@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from command_line import call
 
+from command_line import call
 from evengraph.cli.methods import describe_method, training_fields
 from evengraph.methods import METHODS, Method
 

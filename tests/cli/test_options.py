@@ -9,9 +9,9 @@ from typing import Annotated
 
 import pytest
 import typer
-from command_line import call
 from typer.testing import CliRunner
 
+from command_line import call
 from evengraph.cli import options as completion
 from evengraph.cli.options import (
     COLUMN_HELP,

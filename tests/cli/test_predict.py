@@ -6,9 +6,9 @@ import re
 import pandas
 import pytest
 import torch
-from command_line import COLUMNS, FAST, NEW, call, read, write
 
 import evengraph as eg
+from command_line import COLUMNS, FAST, NEW, call, read, write
 from evengraph.cli.predict import format_probability, show_drift, show_flags
 from evengraph.metrics.calibration import Calibrator
 from evengraph.pipeline.predictions import NodePredictions

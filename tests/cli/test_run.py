@@ -13,9 +13,9 @@ from time import monotonic
 
 import pytest
 import torch
-from command_line import COLUMNS, FAST, UNIGNN, call, read, write
 from torch_geometric.data import Data
 
+from command_line import COLUMNS, FAST, UNIGNN, call, read, write
 from evengraph.cli.training import given_split
 from evengraph.datasets import toy
 from evengraph.methods import DEFAULT_METHOD, METHODS
