@@ -54,7 +54,13 @@ QUICK_FORMS = {
     "fast.unignn": "methods",
 }
 # Adapters attach a capability to methods from outside, by name, and know their insides.
-ADAPTERS = {"disk/learners.py", "fast/__init__.py", "fast/supervised.py", "fast/unignn.py"}
+ADAPTERS = {
+    "nn/attribution.py",
+    "disk/learners.py",
+    "fast/__init__.py",
+    "fast/supervised.py",
+    "fast/unignn.py",
+}
 
 
 def dotted(path):
@@ -226,14 +232,7 @@ PLAIN_WORDS = {"auto"}  # of devices and engines: the library chooses; the class
 
 def test_no_module_outside_methods_names_a_method():
     for module, names in house.namers(SOURCE).items():
-<<<<<<< HEAD
         if module in ADAPTERS:
-=======
-        if module in (
-            "fast/__init__.py",
-            "nn/attribution.py",
-        ):  # tables of what attaches to methods
->>>>>>> core
             continue
         allowed = OTHER_MEANINGS.get(module, set()) | PLAIN_WORDS
         assert set(names) <= allowed, f"{module} names {names}"
