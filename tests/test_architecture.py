@@ -227,6 +227,7 @@ OTHER_MEANINGS = {
     "nn/tracing.py": {"UniGNN"},
     "ops/losses.py": {"renode", "reweight"},
 }
+ADAPTERS = {"disk/learners.py"}  # tables of what a capability does with each method
 PLAIN_WORDS = {"auto"}  # of devices and engines: the library chooses; the class is Auto
 
 

@@ -235,11 +235,6 @@ def fit_hidden(method: Method, task: Task) -> None:
     method._fit(task)
 
 
-def new_network(method: Method) -> Any:
-    """A network of a method with new weights; for fits from elsewhere, in the body of `learn`."""
-    return method._new_network()
-
-
 def train_network(method: Method, net: nn.Module, epoch: Epoch) -> None:
     """Train a network with the parameters of a method, in the body of `learn`."""
     method._train(net, epoch)
