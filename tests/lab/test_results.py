@@ -24,7 +24,7 @@ from evengraph.lab.results import (
 )
 from evengraph.lab.store import JobSpec, Row
 from evengraph.lab.tables import significance_table
-from evengraph.metrics import HEADLINE
+from evengraph.metrics.registry import HEADLINE
 from evengraph.metrics.significance import bootstrap_interval, holm
 from evengraph.pipeline.comparison import compare_pairs
 from made_up import (
