@@ -16,16 +16,15 @@ import torch
 
 warnings.simplefilter("ignore")  # from PyG and torch, about each other
 
-from evengraph.methods.bases.batching import Fit  # noqa: E402
-
 from benchmarks import floor  # noqa: E402
 from benchmarks.epoch import gcn_step  # noqa: E402
 from benchmarks.timing import table  # noqa: E402
 from evengraph.core.task import Task  # noqa: E402
 from evengraph.datasets import load, toy  # noqa: E402
-from evengraph.fast.replicas import Replicas
-from evengraph.fast.supervised import SupervisedReplicas
-from evengraph.fast.unignn import UnifiedReplicas
+from evengraph.fast import supervised, unignn  # noqa: E402
+from evengraph.fast.replicas import Fit, Replicas  # noqa: E402
+from evengraph.fast.supervised import SupervisedReplicas  # noqa: E402
+from evengraph.fast.unignn import UnifiedReplicas  # noqa: E402
 from evengraph.methods import GCN, UniGNN  # noqa: E402
 from evengraph.splits import Natural, Step  # noqa: E402
 
@@ -65,8 +64,9 @@ def _milliseconds(task: Callable[[], object]) -> float:
 def unified(task: Task, count: int, alpha: int = 2) -> UnifiedReplicas:
     """An engine with `count` runs of Uni-GNN, after some epochs."""
     models = [UniGNN(alpha=alpha, max_epochs=20, memory_limit=2**36) for _ in range(count)]
-    inputs = models[0]._inputs(task.graph)
-    runs = [m._run(Fit(_reset(m, task), task, seed), inputs) for seed, m in enumerate(models)]
+    fits = [Fit(_reset(model, task), task, seed) for seed, model in enumerate(models)]
+    inputs = unignn.connect(models[0], task.graph)
+    runs = [unignn._run(fit, inputs) for fit in fits]
     kind = models[0].pseudo_labels
     engine = UnifiedReplicas(inputs, runs, count, kind, **models[0]._training_params())
     for _ in engine.steps(runs):
@@ -77,7 +77,8 @@ def unified(task: Task, count: int, alpha: int = 2) -> UnifiedReplicas:
 def plain(task: Task, count: int) -> SupervisedReplicas:
     """An engine with `count` runs of GCN, after some epochs."""
     models = [GCN(max_epochs=20) for _ in range(count)]
-    runs = [m._run(Fit(_reset(m, task), task, seed)) for seed, m in enumerate(models)]
+    fits = [Fit(_reset(model, task), task, seed) for seed, model in enumerate(models)]
+    runs = [supervised._run(fit) for fit in fits]
     inputs = models[0]._inputs(task.graph)
     engine = SupervisedReplicas(inputs, runs, count, 64, **models[0]._training_params())
     for _ in engine.steps(runs):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from evengraph.methods.bases.tree_streams import sample_size, streamed_grower, streamed_rows
 from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 

@@ -33,16 +33,15 @@ from evengraph.disk.propagation import (
 )
 from evengraph.disk.tables import ArrayTable, PackedLinks, features, row_slices
 from evengraph.nn.members import Components, Diffusion, Views
-from evengraph.ops.features import Scaling
+from evengraph.ops.features import Scaling, with_log_degree
 from evengraph.ops.sparse import (
     diffuse,
     neighbour_means,
     normalise,
     propagation_matrix,
+    to_scipy,
     weighted_adjacency,
 )
-from evengraph.ops.sparse import to_scipy
-from evengraph.ops.features import with_log_degree
 from graphs_on_disk import Arrays, random_matrix
 from small_graphs import normal
 

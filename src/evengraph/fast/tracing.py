@@ -54,7 +54,7 @@ def _contributions(
     The gradient is taken at x W, which is narrower than x and gives the same product.
     """
     weights = net.weights[0]
-    products = [(inputs.x @ weights[name]).detach().requires_grad_() for name in net.encoders]  # type: ignore[index]
+    products = [(inputs.x @ weights[name]).detach().requires_grad_() for name in net.encoders]
     outputs = [
         semantic_propagate(xw, clusters[0]) if name == "semantic" else inputs.structural @ xw
         for name, xw in zip(net.encoders, products, strict=True)
@@ -73,7 +73,7 @@ def _contributions(
     for name, gradient, xw in zip(net.encoders, gradients, products, strict=True):
         if gradient is not None:
             total = total + (gradient * (xw - xw.mean(0)).detach()).sum(1)
-            matrix = weights[name].detach()  # type: ignore[index]
+            matrix = weights[name].detach()
             own += row * (matrix @ gradient[node])
             every += (_transposed(inputs.x, gradient) * matrix).sum(1)
             every -= mean * (matrix @ gradient.sum(0))
