@@ -230,7 +230,7 @@ def test_no_module_outside_methods_names_a_method():
         if module in (
             "fast/__init__.py",
             "nn/attribution.py",
-        ):  # tables of what attaches to methods
+        ):  # of what attaches to methods
             continue
         allowed = OTHER_MEANINGS.get(module, set()) | PLAIN_WORDS
         assert set(names) <= allowed, f"{module} names {names}"
