@@ -12,7 +12,7 @@ from evengraph.fast import unignn
 from evengraph.fast.replicas import Fit
 from evengraph.fast.unignn import Connectivity, Examples, UnifiedNetwork, UnifiedReplicas
 from evengraph.methods import UniGNN
-from evengraph.metrics import validation_score
+from evengraph.metrics.multiclass import validation_score
 from evengraph.ops.semantic import prepare_clusters
 from evengraph.ops.sparse import Sparse, adjacency, propagation_matrix, to_scipy
 from evengraph.ops.structural import structural_adjacency

@@ -31,7 +31,7 @@ from evengraph.methods import (
     Reweight,
     UniGNN,
 )
-from evengraph.metrics import rare_class, validation_score
+from evengraph.metrics.multiclass import rare_class, validation_score
 from small_graphs import rare_task, small_task
 
 # Without dropout, whose noise on the CPU comes from one stream for all.

@@ -19,8 +19,7 @@ from evengraph.metrics.multiclass import rare_class
 from evengraph.nn.members import Diffusion, Members, Views
 from evengraph.ops.losses import balanced_softmax
 from evengraph.training.loop import deferred_interrupts
-from evengraph.training.ranks import Part
-from evengraph.training.row_supply import MemoryRows, RowSupply, Shard, draw, validation_scores
+from evengraph.training.ranks import MemoryRows, Part, RowSupply, Shard, draw, validation_scores
 
 VIEWS = ("structural", "semantic", "ego")
 DEFAULT_VIEWS = ("structural", "ego")

@@ -21,10 +21,11 @@ from evengraph.core.machine import pick_device
 from evengraph.core.task import Task
 from evengraph.methods import DEFAULT_METHOD, METHODS, Method
 from evengraph.methods.bases.search import ERRORS
-from evengraph.metrics import METRICS, evaluate, reported
 from evengraph.metrics.binary import positive_class
 from evengraph.metrics.calibration import Calibrator
 from evengraph.metrics.decisions import CostCurve, Costs, RiskCurve
+from evengraph.metrics.evaluation import evaluate, reported
+from evengraph.metrics.registry import METRICS
 from evengraph.pipeline.executor import Executor, FittedMethod
 from evengraph.pipeline.explanation import Explanation, explain, explain_node, open_explained
 from evengraph.pipeline.model_info import (
