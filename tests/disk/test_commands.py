@@ -7,9 +7,9 @@ import numpy as np
 import pandas
 import pytest
 import torch
-from command_line import call, read
 from rich.console import Console
 
+from command_line import call, read
 from evengraph.datasets import toy
 from evengraph.disk import models as on_disk
 from evengraph.disk import pack_graph
@@ -17,10 +17,11 @@ from evengraph.disk.inspection import inspect_packed, packed_view
 from evengraph.disk.models import open_on_disk, write_predictions
 from evengraph.inspection import inspect_graph
 from evengraph.methods import Logistic
+from evengraph.pipeline.executor import FittedMethod
 from evengraph.pipeline.table_model import TableModel
 from evengraph.splits import Natural
 
-FAST = ["--method", "unison", "--set", "max_epochs=5", "--set", "members=1", "--seeds", "5"]
+FAST = ["--method", "unison", "--set", "max_epochs=5", "--set", "members=1", "--splits", "5-5"]
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def test_run_and_predict_from_disk(packed, capsys):
     arguments = ["--memory", "50MB", "--out", "out", "--save", "model"]
     assert call("run", "graph", *FAST, *arguments) == 0
     shown = capsys.readouterr()
-    assert "natural imbalance (train=0.6, val=0.2)" in shown.out
+    assert "natural split (train=0.6, val=0.2)" in shown.out
     assert "structural view: done in" in shown.err
     result = json.loads((packed.path.parent / "out" / "result.json").read_text())
     assert result["dataset"]["num_edges"] == packed.num_edges // 2
@@ -60,7 +61,7 @@ def test_run_and_predict_from_disk(packed, capsys):
         (["--memory", "lots"], "memory must be a size such as 4GB"),
         (["--memory", "1KB"], "memory must be at least 32.0 MiB, got 1KB"),
         (["--memory", "50MB", "--refit"], "--refit needs the whole graph in memory"),
-        (["--memory", "50MB", "--imbalance", "longtail"], "--imbalance longtail needs the whole"),
+        (["--memory", "50MB", "--split", "longtail"], "--split longtail needs the whole"),
         (
             ["--memory", "50MB", "--label", "kind"],
             "has chosen its columns; leave out --label.",
@@ -81,7 +82,7 @@ def test_memory_is_for_packed_graphs_that_exist(packed, capsys):
 
 
 def test_what_cannot_learn_from_disk_does_not_predict_from_disk(packed, capsys):
-    quick = ["--set", "max_epochs=1", "--seeds", "1", "--save", "model"]
+    quick = ["--set", "max_epochs=1", "--splits", "1-1", "--save", "model"]
     assert call("run", "graph", "--method", "gcn", *quick) == 0
     assert call("predict", "model", "graph", "--memory", "50MB", "--out", "p.csv") == 2
     assert "GCN needs the whole graph in memory; for a graph on disk" in capsys.readouterr().err
@@ -139,7 +140,9 @@ def source(tmp_path):
 def model(source):
     task = Natural(train=0.4, val=0.3)(source.graph, seed=0)
     method = source.disk.fit(Logistic(max_epochs=3, hops=1), task, progress=False)
-    return TableModel.from_fitted(method, task, source)
+    return TableModel.from_fitted(
+        FittedMethod(method, *source.predict_task(method, task), None), source
+    )
 
 
 @pytest.mark.parametrize("calibrated", [False, True])

@@ -1,4 +1,4 @@
-"""Adapters of methods: epochs on drawn rows, and trees on rows in blocks against those in memory."""
+"""Adapters of methods: epochs on drawn rows, and trees on rows in blocks as in memory."""
 
 import numpy as np
 import pytest

@@ -21,7 +21,6 @@ from evengraph.disk import (
     pack_graph,
     unpack_graph,
 )
-from evengraph.disk.graphs import pack_graph
 from evengraph.disk.packed_graph import ArrayFile, TextArray, encode_texts
 from evengraph.tables import FeatureEncoder, open_graph
 from evengraph.tables.open import is_graph_file, open_graph_file, read_nodes_table
@@ -424,7 +423,7 @@ def test_empty_arrays_are_written(tmp_path):
 
 
 @pytest.fixture
-def folder_of_packed(tmp_path):
+def shops(tmp_path):
     nodes = pd.DataFrame({"id": list("abcd"), "size": [1.0, 2, 4, 8], "label": list("xyxy")})
     nodes.to_csv(tmp_path / "nodes.csv", index=False)
     edges = pd.DataFrame({"source": list("abc"), "target": list("bcd")})
@@ -433,8 +432,8 @@ def folder_of_packed(tmp_path):
     return tmp_path
 
 
-def test_a_packed_graph_is_opened_like_its_tables(folder_of_packed):
-    packed, tables = eg.open_graph(folder_of_packed / "graph"), eg.open_graph(folder_of_packed)
+def test_a_packed_graph_is_opened_like_its_tables(shops):
+    packed, tables = eg.open_graph(shops / "graph"), eg.open_graph(shops)
     for name in ("x", "edge_index", "y"):
         assert torch.equal(packed.graph[name], tables.graph[name]), name
     assert list(packed.ids) == list(tables.ids) == list("abcd")
@@ -443,34 +442,32 @@ def test_a_packed_graph_is_opened_like_its_tables(folder_of_packed):
     assert packed.columns == tables.columns
 
 
-def test_columns_were_named_when_it_was_packed(folder_of_packed):
+def test_columns_were_named_when_it_was_packed(shops):
     with pytest.raises(ValueError, match="graph does not take label: it is packed"):
-        eg.open_graph(folder_of_packed / "graph", label="size")
+        eg.open_graph(shops / "graph", label="size")
 
 
-def test_it_counts_as_a_file_of_a_whole_graph(folder_of_packed):
-    assert is_graph_file(folder_of_packed / "graph")
-    assert not is_graph_file(folder_of_packed)
-    assert read_nodes_table(folder_of_packed / "graph") is None
-    assert read_nodes_table(folder_of_packed) is not None
+def test_it_counts_as_a_file_of_a_whole_graph(shops):
+    assert is_graph_file(shops / "graph")
+    assert not is_graph_file(shops)
+    assert read_nodes_table(shops / "graph") is None
+    assert read_nodes_table(shops) is not None
 
 
-def test_a_model_takes_the_features_that_it_was_trained_on(folder_of_packed):
-    encoder = eg.open_graph(folder_of_packed).encoder
-    columns = eg.open_graph(folder_of_packed).columns
-    opened = open_graph_file(folder_of_packed / "graph", columns, encoder)
+def test_a_model_takes_the_features_that_it_was_trained_on(shops):
+    encoder = eg.open_graph(shops).encoder
+    columns = eg.open_graph(shops).columns
+    opened = open_graph_file(shops / "graph", columns, encoder)
     assert opened.graph.num_nodes == 4
     other = FeatureEncoder.passthrough(["a"], np.ones((4, 1)))
     with pytest.raises(ValueError, match="must hold the features that the model was trained on"):
-        open_graph_file(folder_of_packed / "graph", columns, other)
+        open_graph_file(shops / "graph", columns, other)
 
 
-def test_a_graph_that_does_not_fit_is_an_error_that_says_what_it_needs(
-    folder_of_packed, monkeypatch
-):
+def test_a_graph_that_does_not_fit_is_an_error_that_says_what_it_needs(shops, monkeypatch):
     monkeypatch.setattr("evengraph.disk.graphs.available_memory", lambda: 100)
     with pytest.raises(ValueError, match=r"needs about .* and 100 B are free"):
-        eg.open_graph(folder_of_packed / "graph")
+        eg.open_graph(shops / "graph")
 
 
 def test_features_of_a_data_set_are_used_as_they_are(tmp_path):

@@ -130,11 +130,11 @@ def test_other_contents_are_not_mixed_up(tmp_path):
     x = normal(60, 3, dtype=torch.float32)
     matrices = [random_matrix(60, 4, seed) for seed in (0, 1)]
     for matrix in matrices:
-        for features in (x, x + 1):
+        for some in (x, x + 1):
             for walk in (Walk("mean", 1), Walk("mean", 2), Walk("symmetric", 2, 0.1)):
                 space = Workspace(Arrays(matrix), tmp_path, 10**6)
-                found = everything(space.propagate(ArrayTable.of(features), walk))
-                assert torch.equal(found, in_memory(matrix, features, walk))
+                found = everything(space.propagate(ArrayTable.of(some), walk))
+                assert torch.equal(found, in_memory(matrix, some, walk))
 
 
 def test_steps_of_means_share_what_is_stored(tmp_path):

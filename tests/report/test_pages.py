@@ -6,9 +6,9 @@ import re
 from itertools import pairwise
 
 import pytest
-from contrasts import DARK, LIGHT, colours, contrast
 from samples import HOSTILE, compared, look, make_fraud, make_result, stored_look
 
+from contrasts import DARK, LIGHT, colours, contrast
 from evengraph.metrics.registry import METRICS
 from evengraph.report import render_page, write_page
 from evengraph.report.compare_page import render_comparison

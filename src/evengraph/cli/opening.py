@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from shlex import join
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
@@ -49,7 +49,8 @@ def open_data(
             flags = ", ".join(FLAGS.get(name, f"--{name}") for name in columns)
             raise ValueError(f"{data} is packed: `pack` has chosen its columns; leave out {flags}.")
         options = {"device": device, "progress": StageLines(), "ranks": ranks or ALONE}
-        return cast(GraphSource, wing("disk").open_on_disk(data, memory, **options))
+        source: GraphSource = wing("disk").open_on_disk(data, memory, **options)
+        return source
     if data in DATASETS:
         if columns:
             flag = FLAGS.get(next(iter(columns)), f"--{next(iter(columns))}")

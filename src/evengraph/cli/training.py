@@ -74,6 +74,7 @@ def train_methods(
     if not plan.several:
         for failure in outcome.failed.values():
             raise failure.error or ValueError(failure.reason)
+        assert files is not None  # `compare` alone may write nothing
         _finish(plan, outcome, files, refit=refit, draw_map=draw_map, predicts=predicts)
     else:
         _finish_comparison(plan, outcome, files, draw_map)

@@ -1,4 +1,4 @@
-"""Standing: one method of a comparison; comparison_rows(): the rows of comparison.csv."""
+"""Comparison: which of several methods is better on the same splits, and which one to use."""
 
 from __future__ import annotations
 

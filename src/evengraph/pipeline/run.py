@@ -58,14 +58,14 @@ class Splits:
         self.protocol = protocol
         self.classes: list[str] = []
         self.class_counts = torch.zeros(0)
-        self._seed, self._task = -1, None
+        self._drawn: tuple[int, Task] | None = None
         self._ratios: dict[int, float] = {}
 
     def __call__(self, graph: Data, *, seed: int) -> Task:
         """The split of a seed."""
-        if self._task is None or seed != self._seed:
-            self._seed, self._task = seed, self._draw(graph, seed)
-        return self._task
+        if self._drawn is None or self._drawn[0] != seed:
+            self._drawn = seed, self._draw(graph, seed)
+        return self._drawn[1]
 
     def _draw(self, graph: Data, seed: int) -> Task:
         task = self.protocol(graph, seed=seed)
@@ -174,7 +174,7 @@ class RunPlan:
     def num_edges(self, graph: Data) -> int:
         """Edges as `evengraph inspect` counts them, each once."""
         if self.disk is not None:
-            return self.disk.packed.num_edges // 2
+            return int(self.disk.packed.num_edges) // 2
         if graph.edge_index is self.graph.edge_index:
             return self._num_edges
         return count_edges(graph.edge_index.cpu().numpy(), int(graph.num_nodes))
@@ -344,17 +344,17 @@ def _gather(
     standings = []
     for label in labels if seeds else ():
         records = [tried[label, seed][chosen[label, seed]] for seed in seeds]
-        result = method_result(plan, label, records, environment)
+        content = method_result(plan, label, records, environment)
         standings.append(
             Standing(
                 label=label,
                 title=_title(plan.methods, label),
-                settings=result["method"]["fields"],
-                changed=result["method"]["changed"],
+                settings=content["method"]["fields"],
+                changed=content["method"]["changed"],
                 records=records,
                 candidates=[chosen[label, seed] for seed in seeds],
                 seconds=fmean(r.seconds for seed in seeds for r in tried[label, seed].values()),
-                result=result,
+                result=content,
             )
         )
     return RunResults(standings, failed, seeds)

@@ -186,7 +186,7 @@ def _open_file(path: Path, columns: TableColumns, others: dict[str, Any]) -> Tab
     named = asdict(columns)
     if is_packed(path):
         _reject(path, others | named, "it is packed, and `pack` has chosen its columns")
-        return wing("disk").read_packed(path)
+        return cast(TableGraph, wing("disk").read_packed(path))
     if path.suffix.lower() == ".graphml":
         ends = {role: named[role] for role in ("id", "source", "target")}
         _reject(path, others | ends, "it holds nodes and edges")
