@@ -46,13 +46,8 @@ METHODS_BEYOND = {
     "fast": {"embedsmote", "fitting", "method"},
     "report": {"method", "saving"},
 }
-# Quick forms stand where that stands which they make quick; the rest of `fast` below them.
-QUICK_FORMS = {
-    "fast.tracing": "methods",
-    "fast.replicas": "training",
-    "fast.supervised": "training",
-    "fast.unignn": "methods",
-}
+# Quick forms of methods stand beside the methods, which know them by a table of names alone.
+FORMS = {f"evengraph.fast.{name}" for name in ("replicas", "supervised", "tracing", "unignn")}
 # Adapters attach a capability to methods from outside, by name, and know their insides.
 ADAPTERS = {
     "nn/attribution.py",
@@ -93,7 +88,7 @@ def room(name):
 
 
 def layer(name):
-    own = QUICK_FORMS.get(name.removeprefix("evengraph."), room(name))
+    own = "methods" if name in FORMS else room(name)
     places = [index for index, rooms in enumerate(LAYERS) if own in rooms]
     assert places, f"{name} is in no layer: give it one here and in the style guide"
     return places[0]
@@ -227,6 +222,7 @@ OTHER_MEANINGS = {
     "nn/tracing.py": {"UniGNN"},
     "ops/losses.py": {"renode", "reweight"},
 }
+ADAPTERS = {"disk/learners.py"}  # tables of what a capability does with each method
 PLAIN_WORDS = {"auto"}  # of devices and engines: the library chooses; the class is Auto
 
 

@@ -165,7 +165,7 @@ def _expected_entries(paths: Any, most: float) -> float | None:
         entries += paths.count(block)
         seen += block.size
         if entries > most:
-            return entries * num_nodes / seen
+            return float(entries * num_nodes / seen)
     return None
 
 
