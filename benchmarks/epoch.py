@@ -26,9 +26,9 @@ from benchmarks.timing import table
 from evengraph import Task, load
 from evengraph.core.machine import keep_freed_memory
 from evengraph.datasets import toy
+from evengraph.fast import unignn as unified
 from evengraph.fast.unignn import Connectivity, UnifiedNetwork
-from evengraph.methods.unignn import UniGNN
-from evengraph.nn import unified
+from evengraph.methods import UniGNN
 from evengraph.splits import LongTail, Natural, SplitProtocol, Step
 from evengraph.training import History
 
@@ -128,12 +128,14 @@ def measure(setting: Setting, task: Task) -> Measured:
 
     model = UniGNN(alpha=setting.alpha, recluster_every=0, max_epochs=end)
     few, examples = _restriction(lambda: model.fit(task, seed=5, on_epoch=on_epoch, progress=False))
-    work = floor.steps(model.inputs_, task.num_classes, model.hidden, few=few, examples=examples)
+    work = floor.steps(
+        model.quick_.inputs, task.num_classes, model.hidden, few=few, examples=examples
+    )
     least = floor.milliseconds(work, torch.device("cpu"))
     times = (1000 * median(spent[skipped:]) for spent in (plain, ours))
     clean = 0.0
     if examples:
-        work = floor.steps(model.inputs_, task.num_classes, model.hidden, few=True)
+        work = floor.steps(model.quick_.inputs, task.num_classes, model.hidden, few=True)
         clean = floor.milliseconds(work, torch.device("cpu"))
     return Measured(*times, least, _shares(profiler, profiled), clean)
 

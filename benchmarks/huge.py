@@ -23,7 +23,8 @@ from torch_geometric.data import Data
 
 from benchmarks.timing import table
 from evengraph.core.task import Task
-from evengraph.fast.replicas import Replicas
+from evengraph.fast import unignn
+from evengraph.fast.replicas import Replicas, batching
 from evengraph.fast.unignn import UnifiedReplicas
 from evengraph.methods import METHODS
 from evengraph.methods.bases.method import Method
@@ -116,9 +117,8 @@ class Clock:
 @contextmanager
 def watched(clock: Clock, kind: type[Method]) -> Iterator[None]:
     """Time the parts of a fit."""
-    owner: Any = kind if "_inputs" in vars(kind) else Views
-    name = "_inputs" if owner is kind else "forward"
-    stage = "matrices" if owner is kind else "views"
+    owner: Any = unignn if kind.__name__ == "UniGNN" else Views
+    name, stage = ("connect", "matrices") if owner is unignn else ("forward", "views")
     advance, pause = Replicas._advance, UnifiedReplicas.pause
     with (
         patch.object(owner, name, _method(clock.timed(stage, getattr(owner, name)))),
@@ -139,7 +139,7 @@ def measure(task: Task, method: Method, device: torch.device) -> list[object]:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
     clock = Clock(device)
-    clock.recorded = device.type == "cuda" and method.batching() is not None
+    clock.recorded = device.type == "cuda" and batching(method) is not None
     moved = clock.timed("transfer", task.to)(device) if device.type == "cuda" else task
     with watched(clock, type(method)):
         method.fit(moved, seed=0, on_epoch=clock.on_epoch, progress=False)

@@ -27,7 +27,7 @@ from evengraph.disk.models import DiskGraph, write_predictions
 from evengraph.disk.packing import pack_toy
 from evengraph.disk.propagation import Walk
 from evengraph.methods import METHODS
-from evengraph.metrics import balanced_accuracy, confusion_matrix
+from evengraph.metrics.multiclass import balanced_accuracy, confusion_matrix
 from evengraph.ops.sparse import diffuse, neighbour_means, propagation_matrix, weighted_adjacency
 from evengraph.pipeline.model_info import load_model
 from evengraph.pipeline.table_model import TableModel

@@ -16,7 +16,7 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
-NAMED_TUPLE = {"_asdict", "_fields", "_make", "_replace"}
+NOT_OURS = {"_asdict", "_fields", "_make", "_replace", "_version"}  # of named tuples, tensors
 
 
 def modules(source):
@@ -161,9 +161,7 @@ def private_uses(source):
             else:
                 continue
             foreign = (used & ours) - defined[name]
-            found |= {
-                f"{name}: {word}" for word in foreign - NAMED_TUPLE if word[0] == "_" != word[1]
-            }
+            found |= {f"{name}: {word}" for word in foreign - NOT_OURS if word[0] == "_" != word[1]}
     return sorted(found)
 
 

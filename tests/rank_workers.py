@@ -81,7 +81,7 @@ def gradients(ranks):
     """Loss, score and gradient of a share of a quadratic loss."""
     import torch
 
-    from evengraph.training.loop import shared_epoch
+    from evengraph.training.ranks import shared_epoch
 
     module = torch.nn.Linear(2, 1, bias=False)
     torch.nn.init.ones_(module.weight)

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 
 import pytest
 import torch
-from evengraph.methods.bases.readings import parse_readings
 from torch_geometric.utils import to_undirected
 
 from evengraph import metrics
@@ -17,6 +16,7 @@ from evengraph.fast.dropout import Noise, relu_dropout
 from evengraph.fast.kmeans import flatten_clusters
 from evengraph.fast.replicas import stacked
 from evengraph.fast.subsets import make_subset, neighbour_mask
+from evengraph.fast.unignn import UnifiedNetwork, connect
 from evengraph.methods import METHODS, Auto, UniGNN, Unison, fit_many
 from evengraph.metrics.multiclass import stopping_score
 from evengraph.ops.losses import inverse_class_weights
@@ -185,14 +185,16 @@ def test_a_rare_class_selects_the_epoch_on_the_gpu(name):
     assert method.history_[0].best_score == pytest.approx(score, abs=1e-3)
 
 
-@pytest.mark.parametrize("name", ["stop-on-loss", "stop-on-accuracy", "mean-loss, unit-rows"])
-def test_readings_of_unignn_on_the_gpu(name):
+@pytest.mark.parametrize(
+    "reading",
+    [{"stop_on": "loss"}, {"stop_on": "accuracy"}, {"mean_loss": True, "unit_rows": True}],
+)
+def test_readings_of_unignn_on_the_gpu(reading):
     """Batched and recorded as every fit there; the best score is that of the fitted model."""
     task = small_task().to(GPU)
-    settings = {"max_epochs": 30, "clusters_per_class": 4, "cluster_starts": 3, "readings": name}
+    settings = {"max_epochs": 30, "clusters_per_class": 4, "cluster_starts": 3, **reading}
     method = UniGNN(**settings, recluster_every=7).fit(task, seed=1)
-    on = parse_readings(name).stop_on
-    expected = float(stopping_score(on, method.predict_proba(task.graph).log(), task))
+    expected = float(stopping_score(method.stop_on, method.predict_proba(task.graph).log(), task))
     assert method.history_[0].best_score == pytest.approx(expected, abs=1e-3)
 
 
@@ -200,12 +202,12 @@ def network_and_inputs(graph, device, **settings):
     method = UniGNN(hidden=16, clusters_per_class=4, **settings)
     graph = graph.to(device)
     method.num_features_, method.num_classes_, method.device_ = graph.num_features, 3, CPU
-    method.alpha_ = 2
+    method.alpha_, method.num_nodes_ = 2, 150
     with seeded(0):
-        net = method._network(graph)
+        net = method._new_network()
     net.clusters_0.copy_(torch.arange(150) % 12)
     net.clusters_1.copy_(torch.arange(150) % 7)
-    return net.to(device), method._inputs(graph.to(device))
+    return UnifiedNetwork(method, net.to(device)), connect(method, graph.to(device))
 
 
 @pytest.mark.parametrize("dense", [False, True])

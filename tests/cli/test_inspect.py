@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 
 import pytest
 import torch
-from command_line import COLUMNS, FAST, call, read, write
 
 import evengraph as eg
+from command_line import COLUMNS, FAST, call, read, write
 
 
 def test_inspect_shows_and_writes(tmp_path, capsys):
@@ -61,19 +61,6 @@ def test_looking_first_names_classes_and_leaks(shop, capsys):
     assert found["commands"][0].endswith("--drop copy --save model")
     assert call("inspect", "shop", *COLUMNS, "--drop", "copy", "--out", "look") == 0
     assert not json.loads((shop / "look" / "inspect.json").read_text())["leaks"]
-
-
-def test_empty_buckets_of_text_are_no_finding(shop):
-    rows = read(shop / "shop" / "nodes.csv")
-    for place, row in enumerate(rows):
-        row["about"] = f"sells shoes and a{place} b{place}"
-    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
-    assert call("inspect", "shop", *COLUMNS, "--out", "look") == 0
-    found = json.loads((shop / "look" / "inspect.json").read_text())
-    assert found["features"]["hashed"] == 256
-    assert not any("the same value for every node" in one["text"] for one in found["findings"])
-    page = (shop / "look" / "inspect.html").read_text(encoding="utf-8")
-    assert "of these, hashed text" in page
 
 
 LOGISTIC = ["--method", "logistic", "--splits", "5-5"]

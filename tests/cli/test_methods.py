@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from command_line import call
 
+from command_line import call
 from evengraph.cli.methods import describe_method, training_fields
 from evengraph.methods import METHODS, Method
 
@@ -20,14 +20,6 @@ def test_methods_lists_every_method_with_its_fields(capsys):
     shown = capsys.readouterr().out
     assert "Departs:" in shown
     assert "temperature=1.0" in shown
-
-
-def test_what_is_slow_says_so(capsys):
-    trainings = METHODS["unreal"]().rounds + 1
-    for words in (["methods"], ["methods", "unreal"]):
-        assert call(*words) == 0
-        said = " ".join(capsys.readouterr().out.split())
-        assert f"rounds + 1 networks, {trainings} by default, where GCN trains one" in said
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -52,24 +44,6 @@ def test_fields_come_with_their_defaults():
     assert describe_method("boosting").fields["patience"] == 50
     assert "eight heads" in describe_method("focal").meanings["backbone"]
     assert "alpha" in describe_method("renode").meanings["tam_connectivity"]
-
-
-def test_sections_are_joined_to_one_line():
-    words = describe_method("unignn")
-    assert "\n" not in words.reference + words.cost
-    assert "Alchihabi, Yan and Guo" in words.reference
-
-
-def test_lines_are_joined_within_paragraphs_and_items():
-    text = describe_method("lte4g").text
-    assert "\n2. Each class gets a prototype: the mean embedding of its labelled nodes and" in text
-    assert "\n\nDeparts: As in the public code" in text
-    assert all(line[-1] in ".:" for line in text.split("\n") if line)
-
-
-def test_a_method_may_have_its_own_settings_of_training():
-    assert describe_method("unreal").fields["learning_rate"] == 0.005
-    assert describe_method("gcn").fields["learning_rate"] == 0.01
 
 
 def test_a_plugin_without_a_docstring_can_be_described(monkeypatch):

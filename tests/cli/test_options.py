@@ -9,9 +9,9 @@ from typing import Annotated
 
 import pytest
 import typer
-from command_line import call
 from typer.testing import CliRunner
 
+from command_line import call
 from evengraph.cli import options as completion
 from evengraph.cli.options import (
     COLUMN_HELP,
@@ -202,9 +202,3 @@ def test_a_flag_has_no_type(words, capsys):
     shown = capsys.readouterr().out
     assert "--help" in shown
     assert "bool" not in shown.lower()
-
-
-def test_an_option_with_a_value_has_one(capsys):
-    call("results", "--help")
-    line = next(line for line in capsys.readouterr().out.splitlines() if "--seed" in line)
-    assert "int" in line.lower()

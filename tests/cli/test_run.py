@@ -13,9 +13,9 @@ from time import monotonic
 
 import pytest
 import torch
-from command_line import COLUMNS, FAST, UNIGNN, call, read, write
 from torch_geometric.data import Data
 
+from command_line import COLUMNS, FAST, UNIGNN, call, read, write
 from evengraph.cli.training import given_split
 from evengraph.datasets import toy
 from evengraph.methods import DEFAULT_METHOD, METHODS
@@ -112,26 +112,6 @@ def test_every_setup_has_a_folder_of_its_own(tmp_path, monkeypatch):
     for words in ([], ["--minority", "2"], ["--set", "alpha=1"]):
         assert call("run", "toy", *QUICK, "--splits", "5-5", *words) == 0
     assert len(list(tmp_path.glob("runs/*/result.json"))) == 3
-
-
-def test_run_and_compare_write_the_same_columns(tmp_path):
-    words = ["--set", "max_epochs=2", "--out"]
-    assert call("run", "toy", "--method", "gcn,mlp", "--splits", "5,6", *words, tmp_path / "r") == 0
-    assert call("compare", "toy", "--method", "gcn,mlp", *words, tmp_path / "c") == 0
-    heads = [
-        (tmp_path / folder / "comparison.csv").read_text().splitlines()[0] for folder in ("r", "c")
-    ]
-    assert heads[0] == heads[1]
-    assert "balanced_accuracy_paper" in heads[0]
-    rows = csv.DictReader((tmp_path / "r" / "comparison.csv").read_text().splitlines())
-    assert all(0 <= float(row["calibrated_error"]) <= 100 for row in rows)
-
-
-def test_a_run_that_fails_leaves_no_folder(tmp_path, capsys):
-    folder = tmp_path / "deep" / "new"
-    words = [*UNIGNN, "--set", "clusters_per_class=900", "--out", str(folder)]
-    assert call("run", "toy", *words) == 2
-    assert not folder.parent.exists()
 
 
 @pytest.mark.parametrize(
@@ -288,15 +268,6 @@ def test_folds(tmp_path, capsys):
     kept = json.loads((tmp_path / "comparison.json").read_text())
     assert kept["protocol"] == {"name": "folds", "folds": 3, "val": 0.1}
     assert kept["overlap"] == pytest.approx(0.5, rel=0.01)
-
-
-def test_a_method_that_fails_is_named_and_the_rest_is_shown(tmp_path, capsys):
-    words = ["--method", "gcn,unignn", "--splits", "2", "--set", "clusters_per_class=900"]
-    assert call("compare", "toy", *words, "--set", "max_epochs=2", "--out", str(tmp_path)) == 2
-    shown = capsys.readouterr()
-    assert "Uni-GNN did not run: clusters_per_class=900 makes 4500 clusters" in shown.err
-    assert "GCN" in shown.out
-    assert (tmp_path / "comparison.json").exists()
 
 
 def test_time_that_runs_out_is_said(capsys, monkeypatch):

@@ -9,6 +9,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 import pytest
+import torch
 
 from evengraph.core import machine as allocator
 from evengraph.core.machine import (
@@ -16,9 +17,11 @@ from evengraph.core.machine import (
     format_size,
     is_abandoned,
     parse_size,
+    pick_device,
     process_exists,
     process_mark,
 )
+from evengraph.training.ranks import Ranks
 
 
 @pytest.mark.parametrize(
@@ -168,3 +171,22 @@ def test_pages_are_cleared_once():
         )
         faults[mode] = int(done.stdout)
     assert faults["keep"] < 0.6 * faults["plain"]
+
+
+def test_devices():
+    assert pick_device("cpu") == pick_device(torch.device("cpu")) == torch.device("cpu")
+    assert pick_device("auto").type in ("cpu", "cuda")
+    for name in ("gpu", "mps", "cuda:99", torch.device("meta")):
+        with pytest.raises(ValueError, match="cuda"):
+            pick_device(name)
+
+
+def test_processes_of_a_machine_need_a_gpu_each(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    assert Ranks().device("auto").type == "cuda"
+    two = Ranks(0, 2, here=2)
+    assert two.device("auto").type == "cpu"
+    assert two.device("cpu").type == "cpu"
+    with pytest.raises(ValueError, match=r"device must be cpu for 2 processes on a machine with 1"):
+        two.device("cuda")

@@ -114,15 +114,6 @@ def test_a_task_of_a_graph_with_masks():
     assert task.test.nonzero().flatten().tolist() == [4, 5]
 
 
-def test_gradients_do_not_reach_the_features_of_the_caller():
-    x = torch.eye(2, requires_grad=True)
-    graph = Data(x=x, edge_index=torch.zeros(2, 0, dtype=torch.long), y=torch.tensor([0, 1]))
-    train, val = torch.eye(2, dtype=torch.bool)
-    hidden = Task(graph, train, val, ~(train | val), 2).hide_test_labels()
-    assert not hidden.graph.x.requires_grad
-    assert graph.x is x
-
-
 @pytest.fixture(autouse=True)
 def _not_yet_warned():
     masks._warn_held_out.cache_clear()

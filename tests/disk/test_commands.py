@@ -8,9 +8,9 @@ import numpy as np
 import pandas
 import pytest
 import torch
-from command_line import call, read
 from rich.console import Console
 
+from command_line import call, read
 from evengraph.datasets import toy
 from evengraph.disk import models as on_disk
 from evengraph.disk import pack_graph

@@ -14,13 +14,11 @@ from evengraph.disk.propagation import RowBlocks, Workspace
 from evengraph.disk.tables import ArrayTable
 from evengraph.methods import Boosting
 from evengraph.methods.bases.tree_engines import grower
-from evengraph.metrics import validation_score
-from evengraph.metrics.multiclass import rare_class
+from evengraph.metrics.multiclass import rare_class, validation_score
 from evengraph.nn.networks import PlainNetwork
 from evengraph.ops.trees import tree_values, trees_from_tables
 from evengraph.splits import Natural
-from evengraph.training.ranks import ALONE
-from evengraph.training.row_supply import MemoryRows, draw, validation_scores
+from evengraph.training.ranks import ALONE, MemoryRows, draw, validation_scores
 from graphs_on_disk import Arrays, random_matrix
 from labelled_rows import rows_of
 from small_graphs import normal, task_of

@@ -15,7 +15,7 @@ from evengraph.disk import models as on_disk
 from evengraph.disk import propagation as row_blocks
 from evengraph.disk.models import DiskGraph, disk_methods, learner_of
 from evengraph.methods import GCN, MLP, Boosting, IceBerg, Logistic, Unison
-from evengraph.metrics import balanced_accuracy, confusion_matrix
+from evengraph.metrics.multiclass import balanced_accuracy, confusion_matrix
 from evengraph.pipeline.model_info import load_model
 from evengraph.splits import Natural
 from evengraph.training.ranks import ALONE, Ranks

@@ -144,15 +144,6 @@ def test_equals_row_by_row(width, dtype):
 
 
 @pytest.mark.parametrize("width", [5, 130])
-def test_columns_of_wider_matrices(width):
-    x, parts = on_device(NODES, width), inputs(width)
-    output, whole = poisoned(NODES, width)
-    gather_cluster_sums(surrounded(x)[0], *parts, output)
-    assert_same(output, by_rows(x, *parts))
-    assert is_untouched(whole)
-
-
-@pytest.mark.parametrize("width", [5, 130])
 @pytest.mark.parametrize("num_chosen", [0, 1, 20, NODES])
 def test_fewer_rows_in_their_places(num_chosen, width):
     parts = inputs(width)
@@ -253,13 +244,6 @@ def test_other_seeds_and_calls_draw_other_numbers():
     assert torch.equal(dropped(ones(1, 50), 0.5, [3], [4]), dropped(ones(1, 50), 0.5, [3], [4]))
 
 
-def test_a_stream_does_not_repeat():
-    kept = (dropped(ones(1, 4 * BLOCK), 0.5, [3]) != 0).view(4, BLOCK).float().cpu()
-    signs = 2 * kept - 1
-    alike = (signs @ signs.t() / BLOCK).fill_diagonal_(0)
-    assert alike.abs().max() < 5 / BLOCK**0.5
-
-
 @pytest.mark.usefixtures("poisoned_memory")
 def test_what_is_no_number_stays_none():
     x = torch.full((2, 500), torch.nan, device=DEVICE)
@@ -267,11 +251,6 @@ def test_what_is_no_number_stays_none():
     found = dropped(x, 0.4)
     assert torch.equal(found.isnan(), (dropped(ones(2, 500), 0.4) != 0) & x.isnan())
     assert torch.equal(found.isinf(), (dropped(ones(2, 500), 0.4) != 0) & x.isinf())
-
-
-def test_values_that_are_not_contiguous():
-    x = on_device(2, 9, 20).transpose(1, 2)
-    assert torch.equal(dropped(x), dropped(x.contiguous()))
 
 
 @pytest.mark.parametrize("shape", [(1, 5), (3, 40, 30), (2, BLOCK)])

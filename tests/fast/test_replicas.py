@@ -1,388 +1,388 @@
-"""Some nodes of each replica: lists of them, and products between them, against brute force."""
+"""Runs side by side: each ends as it would have ended alone."""
+
+import dataclasses
+import os
+import signal
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import nn
 
-from evengraph.core.rng import generator
-from evengraph.fast import subsets as subset_products
-from evengraph.fast.adam import adam_step, bias_corrections, keep_where
-from evengraph.fast.kmeans import batched_kmeans, flatten_clusters
-from evengraph.fast.row_chunks import chunk_rows, chunk_rows_fixed
-from evengraph.fast.subsets import (
-    SubsetMatrix,
-    make_subset,
-    neighbour_mask,
-    semantic_propagate_subset,
+from evengraph.core.rng import seeded
+from evengraph.fast import replicas, supervised
+from evengraph.fast.replicas import (
+    Fit,
+    batching,
+    can_replicate,
+    fit_as_batch,
+    fit_batch,
+    share_batch,
+    stacked,
 )
-from evengraph.ops.semantic import (
-    cluster_means,
-    kmeans,
-    prepare_clusters,
-    propagate_clusters,
-    start_seeds,
+from evengraph.fast.supervised import SupervisedReplicas
+from evengraph.fast.unignn import UnifiedReplicas
+from evengraph.methods import (
+    GCN,
+    METHODS,
+    BalancedSoftmax,
+    ClassBalanced,
+    LogitAdjustment,
+    PCSoftmax,
+    Reweight,
+    UniGNN,
 )
-from evengraph.ops.sparse import Sparse, adjacency, normalise, undirected_adjacency
-from kernel_inputs import DEVICE, on_device
-from small_graphs import (
-    dense_adjacency,
-    dense_semantic,
-    dense_symmetric,
-    edge_lists,
-    normal,
-    random_edges,
-)
+from evengraph.metrics.multiclass import rare_class, validation_score
+from small_graphs import rare_task, small_task
 
-NODES = 8
+# Without dropout, whose noise on the CPU comes from one stream for all.
+COMMON = {"dropout": 0.0, "max_epochs": 30, "patience": 12, "hidden": 16}
+SETTINGS = [
+    {"clusters_per_class": 3, "threshold": 0.5, "recluster_every": 10},
+    {"clusters_per_class": 5, "threshold": 0.4, "recluster_every": 20},
+    {"clusters_per_class": 3, "threshold": 0.6, "recluster_every": 0},
+    {"clusters_per_class": 4, "threshold": 0.5, "recluster_every": 10, "pseudo_weight": 0.5},
+    {"clusters_per_class": 3, "threshold": 0.5, "recluster_every": 30, "class_weights": False},
+]
 
 
-@st.composite
-def choices(draw, num_nodes):
-    """Some nodes for each of a few replicas, and a limit that suffices."""
-    chosen = draw(
-        st.lists(
-            st.lists(st.booleans(), min_size=num_nodes, max_size=num_nodes)
-            | st.sampled_from([[False] * num_nodes, [True] * num_nodes]),
-            min_size=1,
-            max_size=3,
+def exhaust(steps):
+    for _ in steps:
+        pass
+
+
+def side_by_side(methods, tasks, seeds, slots):
+    for method, task in zip(methods, tasks, strict=True):
+        method.reset(task)
+    hidden = [task.hide_test_labels() for task in tasks]
+    fits = [Fit(*parts) for parts in zip(methods, hidden, seeds, strict=True)]
+    exhaust(fit_batch(fits, slots))
+    for method in methods:
+        method.fitted_ = True
+
+
+def check_equal(methods, tasks, seeds):
+    for method, task, seed in zip(methods, tasks, seeds, strict=True):
+        alone = dataclasses.replace(method).fit(task, seed=seed)
+        ours, theirs = method.history_[0], alone.history_[0]
+        assert (ours.epochs, ours.best_epoch) == (theirs.epochs, theirs.best_epoch)
+        assert ours.loss == pytest.approx(theirs.loss, rel=2e-3, abs=2e-3)
+        assert ours.score == pytest.approx(theirs.score, abs=1e-6)
+        torch.testing.assert_close(
+            method.predict_proba(task.graph), alone.predict_proba(task.graph), rtol=0, atol=0.02
         )
+
+
+@pytest.mark.parametrize("slots", [1, 2, 5])
+def test_settings_and_seeds_side_by_side(slots):
+    methods = [UniGNN(**COMMON, **settings) for settings in SETTINGS]
+    tasks, seeds = [small_task()] * 5, [3, 4, 5, 6, 7]
+    side_by_side(methods, tasks, seeds, slots)
+    check_equal(methods, tasks, seeds)
+
+
+@pytest.mark.parametrize("make", [lambda: GCN(**COMMON), lambda: UniGNN(**COMMON, **SETTINGS[0])])
+def test_a_rare_class_selects_the_epoch(make):
+    balanced = small_task(2, num_nodes=300)
+    tasks = [rare_task(0), balanced, rare_task(1), balanced]
+    for task in tasks[1:]:
+        task.graph.x, task.graph.edge_index = tasks[0].graph.x, tasks[0].graph.edge_index
+    methods, seeds = [make() for _ in tasks], [3, 4, 5, 6]
+    assert [rare_class(task) for task in tasks] == [1, None, 1, None]
+    side_by_side(methods, tasks, seeds, 2)
+    check_equal(methods, tasks, seeds)
+
+
+def test_free_slots_are_given_up(monkeypatch):
+    monkeypatch.setattr(replicas, "MIN_SLOTS", 1)
+    monkeypatch.setattr(replicas, "SYNC_EVERY", 3)
+    left = []
+    shrink = UnifiedReplicas._shrink
+    monkeypatch.setattr(
+        UnifiedReplicas, "_shrink", lambda self, held: left.append(list(held)) or shrink(self, held)
     )
-    most = max(1, *map(sum, chosen))
-    return torch.tensor(chosen), draw(st.sampled_from([most, most + 1, num_nodes + 2]))
+    common = COMMON | {"max_epochs": 90, "patience": 5}
+    methods = [UniGNN(**common, **settings) for settings in SETTINGS]
+    tasks, seeds = [small_task()] * 5, [3, 4, 5, 6, 7]
+    side_by_side(methods, tasks, seeds, 5)
+    assert left
+    assert left[0] != list(range(len(left[0])))  # runs had to move
+    check_equal(methods, tasks, seeds)
 
 
-@st.composite
-def graphs_and_choices(draw):
-    edge_index, num_nodes = draw(edge_lists(max_nodes=NODES))
-    return edge_index, num_nodes, *draw(choices(num_nodes))
+def test_ctrl_c_waits_until_runs_have_moved(monkeypatch):
+    whole = UnifiedReplicas.on_shrink
+
+    def interrupted(self, slots):
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(100):  # the interrupt would come in one of these lines
+            pass
+        whole(self, slots)
+
+    monkeypatch.setattr(replicas, "MIN_SLOTS", 1)
+    monkeypatch.setattr(replicas, "SYNC_EVERY", 3)
+    monkeypatch.setattr(UnifiedReplicas, "on_shrink", interrupted)
+    common = COMMON | {"max_epochs": 90, "patience": 5}
+    methods = [UniGNN(**common, **settings) for settings in SETTINGS]
+    task = small_task()
+    side_by_side(methods, [task] * 5, [3, 4, 5, 6, 7], 5)  # all had begun: it is not passed on
+    assert any(method.history_[0].interrupted for method in methods)
+    for method in methods:
+        assert method.predict_proba(task.graph).isfinite().all()
 
 
-def listed(chosen):
-    return [one.nonzero().flatten().tolist() for one in chosen]
+@pytest.mark.parametrize("kind", ["balanced", "none"])
+def test_the_examples_alone_give_the_same(monkeypatch, kind):
+    def few(self, *args, **options):
+        begin(self, *args, **options)
+        self.few, self.limits = True, (self.limits[0], self.labels.shape[1])
 
-
-@given(st.integers(1, NODES).flatmap(choices))
-def test_subset_lists_what_is_chosen(parts):
-    chosen, limit = parts
-    found = make_subset(chosen.to(DEVICE), limit)
-    assert found.nodes.shape == (len(chosen), limit)
-    assert found.nodes.dtype == torch.long
-    assert found.nodes.is_contiguous()
-    assert found.positions.dtype == torch.int32
-    for nodes, positions, wanted in zip(
-        found.nodes.tolist(), found.positions.tolist(), listed(chosen), strict=True
-    ):
-        assert nodes == wanted + [-1] * (limit - len(wanted))
-        expected = [wanted.index(n) if n in wanted else -1 for n in range(chosen.shape[1])]
-        assert positions == expected
-    assert torch.equal(found.padded, torch.where(found.nodes < 0, 0, found.nodes))
-
-
-@given(graphs_and_choices(), st.booleans())
-def test_neighbours_are_met_by_a_chosen_node(parts, directed):
-    edge_index, num_nodes, chosen, _ = parts
-    matrix = (adjacency if directed else undirected_adjacency)(edge_index, num_nodes)
-    dense = dense_adjacency(edge_index, num_nodes, undirected=not directed)
-    found = neighbour_mask(chosen.to(DEVICE), Sparse.from_scipy(0.1 * matrix, DEVICE))
-    assert found.is_contiguous()
-    assert found.cpu().tolist() == [
-        [any(one[j] and dense[j, i] for j in range(num_nodes)) for i in range(num_nodes)]
-        for one in chosen
+    begin = UnifiedReplicas.__init__
+    monkeypatch.setattr(UnifiedReplicas, "__init__", few)
+    settings = [
+        {**one, "pseudo_labels": kind, "layers": 2 + i % 2} for i, one in enumerate(SETTINGS)
     ]
-
-
-@pytest.fixture(params=["plain", "kernels"])
-def form(request, monkeypatch):
-    """Both forms, whatever the device."""
-    if request.param == "kernels":
-        pytest.importorskip("triton")
-    monkeypatch.setattr(subset_products, "has_kernels", lambda device: request.param == "kernels")
-    return request.param
-
-
-def symmetric(edge_index, num_nodes):
-    """The normalised graph, chunked as on a GPU; and dense."""
-    dense = dense_symmetric(dense_adjacency(edge_index, num_nodes, undirected=True))
-    scipy = normalise(undirected_adjacency(edge_index, num_nodes), "symmetric")
-    one = Sparse.from_scipy(scipy, DEVICE, torch.float64)
-    sparse = Sparse.symmetric(one.matrix)
-    vars(sparse)["chunks"] = chunk_rows(one.matrix.crow_indices())
-    return sparse, dense.to(DEVICE)
-
-
-def rows_at(chosen, limit):
-    """The 0/1 matrix that takes the rows of the chosen nodes, (R, limit, N)."""
-    matrix = torch.zeros(*chosen.shape[:1], limit, chosen.shape[1], dtype=torch.float64)
-    for replica, nodes in enumerate(listed(chosen)):
-        matrix[replica, range(len(nodes)), nodes] = 1
-    return matrix.to(DEVICE)
-
-
-def check_with_gradient(function, expected, x):
-    """Values and gradients of a function against those of another."""
-    x = x.to(DEVICE).requires_grad_()
-    found, wanted = function(x), expected(x)
-    torch.testing.assert_close(found, wanted)
-    weight = normal(*found.shape, seed=5).to(DEVICE)
-    for one, other in zip(
-        torch.autograd.grad(found, x, weight), torch.autograd.grad(wanted, x, weight), strict=True
-    ):
-        torch.testing.assert_close(one, other)
-
-
-def check_subset_matrix(edge_index, num_nodes, to, of, width):
-    """`to` and `of` are pairs of a choice and a limit; without `of`, x holds all nodes."""
-    sparse, dense = symmetric(edge_index, num_nodes)
-    ours = SubsetMatrix(sparse, make_subset(to[0].to(DEVICE), to[1]))
-    wanted = rows_at(*to) @ dense
-    count = num_nodes
-    if of is not None:
-        ours = SubsetMatrix(sparse, ours.rows, make_subset(of[0].to(DEVICE), of[1]))
-        wanted, count = wanted @ rows_at(*of).transpose(1, 2), of[1]
-    x = normal(len(to[0]), count, width)
-    check_with_gradient(lambda x: ours @ x, lambda x: wanted @ x, x)
-    return ours, x
-
-
-@given(graphs_and_choices(), st.data())
-def test_subset_matrix_equals_dense_matrices(parts, data):
-    edge_index, num_nodes, chosen, limit = parts
-    other, other_limit = data.draw(choices(num_nodes))
-    other = other[torch.arange(len(chosen)) % len(other)]
-    check_subset_matrix(edge_index, num_nodes, (chosen, limit), None, 2)
-    check_subset_matrix(edge_index, num_nodes, (chosen, limit), (other, other_limit), 2)
-
-
-FEW = torch.zeros(3, 6, dtype=torch.bool)
-FEW[0, [1, 4]] = True  # the second has nothing chosen, the last everything
-FEW[2] = True
-OTHERS = torch.zeros(3, 6, dtype=torch.bool)
-OTHERS[0], OTHERS[1, [0, 2, 5]] = True, True
-
-
-@pytest.mark.parametrize("limits", [(6, 6), (7, 8)])
-@pytest.mark.parametrize("some", [False, True])
-def test_subset_matrix_in_both_forms(form, some, limits):
-    of = (OTHERS, limits[1]) if some else None
-    ours, x = check_subset_matrix(random_edges(6, 9), 6, (FEW, limits[0]), of, 3)
-    if form == "plain":
-        torch.autograd.gradcheck(lambda x: ours @ x, x.to(DEVICE).requires_grad_())
-
-
-def test_rows_without_a_node_are_zero_and_their_gradient_is_not_read(form):
-    sparse, _ = symmetric(random_edges(6, 9), 6)
-    ours = SubsetMatrix(sparse, make_subset(FEW.to(DEVICE), 6), make_subset(OTHERS.to(DEVICE), 6))
-    x = normal(3, 6, 2).to(DEVICE).requires_grad_()
-    found = ours @ x
-    assert not found[ours.rows.nodes < 0].any()
-    weight = normal(3, 6, 2, seed=5).to(DEVICE)
-    (first,) = torch.autograd.grad(found, x, weight, retain_graph=True)
-    weight[ours.rows.nodes < 0] = 99.0
-    (second,) = torch.autograd.grad(found, x, weight)
-    assert torch.equal(first, second)
-    assert not first[ours.columns.nodes < 0].any()
-
-
-def clustering(replicas, num_nodes, num_clusters):
-    """Clusters of all replicas, chunked as on a GPU; and the dense matrix over them."""
-    first = torch.randint(num_clusters, (replicas, num_nodes), generator=generator(0))
-    flat = flatten_clusters(first, num_clusters)
-    clusters = prepare_clusters(flat.to(DEVICE), replicas * num_clusters, torch.float64)
-    chunks = chunk_rows_fixed(clusters.members.crow_indices(), flat.numel())
-    return clusters._replace(chunks=chunks), dense_symmetric(dense_semantic(flat)).to(DEVICE)
-
-
-def check_semantic(chosen, limit):
-    replicas, num_nodes = chosen.shape
-    clusters, dense = clustering(replicas, num_nodes, 3)
-    to = make_subset(chosen.to(DEVICE), limit)
-    there = (to.nodes >= 0).unsqueeze(2)  # rows without a node hold anything
-
-    def ours(x):
-        return torch.where(there, semantic_propagate_subset(x, clusters, to), 0)
-
-    def wanted(x):
-        return rows_at(chosen, limit) @ (dense @ x.flatten(0, 1)).view_as(x)
-
-    x = normal(replicas, num_nodes, 2)
-    check_with_gradient(ours, wanted, x)
-    return ours, x
-
-
-@given(st.integers(1, NODES).flatmap(choices))
-def test_semantic_subset_equal_the_dense_product(parts):
-    check_semantic(*parts)
-
-
-@pytest.mark.parametrize("limit", [6, 8])
-def test_semantic_subset_in_both_forms(form, limit):
-    ours, x = check_semantic(FEW, limit)
-    if form == "plain":
-        torch.autograd.gradcheck(ours, x.to(DEVICE).requires_grad_())
-
-
-@pytest.mark.parametrize("limit", [6, 8])
-@pytest.mark.parametrize("width", [1, 5])
-@pytest.mark.usefixtures("poisoned_memory")
-def test_semantic_backward_equals_the_plain_form(width, limit):
-    pytest.importorskip("triton")
-    clusters, _ = clustering(3, 6, 3)
-    to = make_subset(FEW.to(DEVICE), limit)
-    gradient = normal(3, limit, width).to(DEVICE)
-    gradient[to.nodes < 0] = torch.nan  # belongs to no node
-    found = subset_products._semantic_backward(gradient, clusters, to)
-    whole = subset_products._scatter(gradient.nan_to_num(), to)
-    plain = propagate_clusters(whole.flatten(0, 1), clusters).view_as(whole)
-    torch.testing.assert_close(found, plain)
-
-
-@pytest.mark.usefixtures("form")
-def test_the_gradient_of_a_sum():
-    """It comes as one number with strides of zero."""
-    clusters, _ = clustering(3, 6, 3)
-    sparse, _ = symmetric(random_edges(6, 9), 6)
-    to = make_subset(FEW.to(DEVICE), 6)
-    x = normal(3, 6, 2).to(DEVICE).requires_grad_()
-    for function in (
-        lambda x: semantic_propagate_subset(x, clusters, to),
-        lambda x: SubsetMatrix(sparse, to) @ x,
-    ):
-        (found,) = torch.autograd.grad(function(x).sum(), x)
-        (wanted,) = torch.autograd.grad(function(x), x, torch.ones_like(x))
-        torch.testing.assert_close(found, wanted)
-
-
-def test_a_matrix_that_is_not_symmetric():
-    matrix = adjacency(random_edges(12, 40, seed=1), 12)
-    row = Sparse.from_scipy(matrix, torch.device("cpu"), torch.float64)
-    to = make_subset(torch.rand(2, 12, generator=generator(0)) < 0.4, 12)
-    of = make_subset(torch.rand(2, 12, generator=generator(1)) < 0.5, 12)
-    x = normal(2, 12, 3, dtype=torch.float64).requires_grad_()
-    assert torch.autograd.gradcheck(lambda x: SubsetMatrix(row, to) @ x, x)
-    assert torch.autograd.gradcheck(lambda x: SubsetMatrix(row, to, of) @ x, x)
-
-
-RATE, WEIGHT_DECAY = 0.03, 0.2
-
-
-def torch_adam(weight):
-    weight = nn.Parameter(weight.clone())
-    return weight, torch.optim.Adam([weight], lr=RATE, weight_decay=WEIGHT_DECAY)
-
-
-@pytest.mark.parametrize("shape", [(3, 4), (3, 5, 7), (1, 1)], ids=str)
-def test_equals_torch_for_each_replica(shape):
-    weight = on_device(*shape)
-    best, mean, square = (torch.zeros_like(weight) for _ in range(3))
-    counts = torch.zeros(shape[0], dtype=torch.long, device=DEVICE)
-    is_best = torch.zeros(shape[0], dtype=torch.bool, device=DEVICE)
-    alone = [torch_adam(row) for row in weight]
-    for step in range(6):
-        if step == 2:  # a new run in the last slot
-            weight[-1] = on_device(*shape[1:], seed=50)
-            mean[-1] = square[-1] = counts[-1] = 0
-            alone[-1] = torch_adam(weight[-1])
-        gradient = on_device(*shape, seed=10 + step)
-        counts += 1
-        rates = bias_corrections(counts, RATE)
-        adam_step(weight, gradient, mean, square, best, is_best, *rates, weight_decay=WEIGHT_DECAY)
-        for (row, optimiser), row_gradient in zip(alone, gradient, strict=True):
-            row.grad = row_gradient.clone()
-            optimiser.step()
-    expected = torch.stack([row.detach() for row, _ in alone])
-    torch.testing.assert_close(weight, expected, rtol=1e-4, atol=1e-5)
-    assert (best == 0).all()
-
-
-def test_keep_where_copies_the_replicas_of_the_mask_alone():
-    source, target = on_device(3, 2, 2), on_device(3, 2, 2, seed=1)
-    before = target.clone()
-    keep_where(torch.tensor([True, False, True], device=DEVICE), source, target)
-    assert torch.equal(target[[0, 2]], source[[0, 2]])
-    assert torch.equal(target[1], before[1])
-
-
-KS = [3, 7, 5, 7]
-
-
-def sets(num_rows=60, width=4):
-    """Sets of blobs, well apart, so that rounding decides nothing."""
-    centres = 10 * normal(len(KS), 8, width, seed=1)
-    return centres[:, torch.arange(num_rows) % 8] + normal(len(KS), num_rows, width, seed=2)
-
-
-def inertia(x, assignment, k):
-    means = cluster_means(x, assignment, k)
-    return float((x - means[assignment]).square().sum())
-
-
-def test_from_given_clusters_each_set_goes_its_own_way():
-    x = sets()
-    start = torch.stack([torch.arange(60) % k for k in KS])
-    found = batched_kmeans(x, KS, start=start)
-    for one, k, rows, first in zip(found, KS, x, start, strict=True):
-        assert torch.equal(one, kmeans(rows, k, seed=0, start=first))
-
-
-def test_from_nothing_as_good_as_alone():
-    x = sets()
-    found = batched_kmeans(x, KS, seeds=[4, 5, 6, 7])
-    for one, k, rows, seed in zip(found, KS, x, [4, 5, 6, 7], strict=True):
-        assert one.unique().tolist() == list(range(k))
-        alone = inertia(rows, kmeans(rows, k, seed), k)
-        assert inertia(rows, one, k) <= 1.5 * alone
-
-
-def test_a_set_does_not_depend_on_its_company():
-    x = sets()
-    together = batched_kmeans(x, KS, seeds=[4, 5, 6, 7])
-    alone = batched_kmeans(x[1:2], KS[1:2], seeds=[5])
-    assert torch.equal(together[1], alone[0])
-
-
-@pytest.mark.parametrize("distinct", [1, 2, 5])
-def test_no_cluster_stays_empty(distinct):
-    x = normal(2, distinct, 3)[:, torch.arange(20) % distinct]
-    for one, k in zip(batched_kmeans(x, [6, 3], seeds=[0, 1]), [6, 3], strict=True):
-        assert one.unique().tolist() == list(range(k))
-
-
-def test_clusters_of_all_sets_as_one():
-    clusters = torch.tensor([[0, 1, 1], [2, 0, 0]])
-    assert flatten_clusters(clusters, 3).tolist() == [0, 1, 1, 5, 3, 3]
-
-
-def test_distances_in_pieces(monkeypatch):
-    x = sets()
-    whole = batched_kmeans(x, KS, seeds=[4, 5, 6, 7])
-    monkeypatch.setattr("evengraph.fast.kmeans.CHUNK", 100)
-    assert torch.equal(batched_kmeans(x, KS, seeds=[4, 5, 6, 7]), whole)
-
-
-def test_each_set_keeps_its_tightest_start():
-    x = normal(len(KS), 60, 4, seed=8)  # without structure, so that starts differ
-    seeds, starts = [4, 15, 26, 37], 5
-    each = zip(*(start_seeds(seed, starts) for seed in seeds), strict=True)
-    rounds = [batched_kmeans(x, KS, seeds=one) for one in each]
-    best = batched_kmeans(x, KS, seeds=seeds, starts=starts)
-    chosen = set()
-    for number, (rows, k) in enumerate(zip(x, KS, strict=True)):
-        values = [inertia(rows, one[number], k) for one in rounds]
-        assert inertia(rows, best[number], k) == pytest.approx(min(values))
-        chosen.add(values.index(min(values)))
-    assert len(chosen) > 1  # not one round for all
-
-
-def test_seeds_of_starts_begin_with_the_seed_and_do_not_overlap():
-    one, other = start_seeds(7, 5), start_seeds(8, 5)
-    assert (one[0], other[0], start_seeds(7, 1)) == (7, 8, [7])
-    assert len({*one, *other}) == 10
-
-
-def test_given_clusters_are_one_start():
-    x = sets()
-    start = batched_kmeans(x, KS, seeds=[4, 5, 6, 7])
-    expected = batched_kmeans(x, KS, start=start)
-    assert torch.equal(batched_kmeans(x, KS, start=start, starts=3), expected)
+    for chosen in (settings[::2], settings[1::2]):
+        methods = [UniGNN(**COMMON, **one) for one in chosen]
+        tasks, seeds = [small_task()] * len(methods), range(3, 3 + len(methods))
+        side_by_side(methods, tasks, seeds, 2)
+        check_equal(methods, tasks, seeds)
+
+
+def other_split(task):
+    """The same graph with training and test nodes exchanged for some classes."""
+    train, test = task.train.clone(), task.test.clone()
+    moved = test.nonzero().flatten()[:4]
+    train[moved], test[moved] = True, False
+    return dataclasses.replace(task, train=train, test=test)
+
+
+@pytest.mark.parametrize("kind", ["balanced", "all", "none"])
+@pytest.mark.parametrize("encoders", ["both", "structural", "semantic"])
+def test_splits_and_ablations(kind, encoders):
+    settings = COMMON | {"pseudo_labels": kind, "encoders": encoders, "clusters_per_class": 4}
+    methods = [UniGNN(recluster_every=10, **settings) for _ in range(3)]
+    tasks = [small_task(), other_split(small_task()), small_task()]
+    fewer = tasks[0].val.clone()
+    fewer[fewer.nonzero()[:3]] = False
+    tasks[0] = dataclasses.replace(tasks[0], val=fewer)  # the first decides nothing for the others
+    side_by_side(methods, tasks, [0, 1, 2], 2)
+    check_equal(methods, tasks, [0, 1, 2])
+
+
+def test_callbacks_hear_of_every_epoch():
+    method, task, heard = UniGNN(**COMMON, **SETTINGS[0]), small_task(), []
+    method.reset(task)
+    method._callbacks = [lambda history: heard.append(history.epochs)]
+    exhaust(fit_batch([Fit(method, task.hide_test_labels(), 3)], 1))
+    assert heard == list(range(len(heard)))
+    assert heard[-1] == method.history_[0].epochs
+
+
+def test_networks_are_stacked():
+    nets = [nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)) for _ in range(4)]
+    together = stacked(nets)
+    assert together[0].weight.shape == (4, 2, 3)
+    assert together[1].running_mean.shape == (4, 2)
+    for index, net in enumerate(nets):
+        assert torch.equal(together[0].weight[index], net[0].weight)
+    assert nets[0][0].weight.shape == (2, 3)
+
+
+def test_a_cpu_trains_one_run_at_a_time():
+    assert not can_replicate(torch.device("cpu"))
+    assert not fit_as_batch(GCN(), small_task(), seed=0)
+
+
+def test_ctrl_c_keeps_the_best_weights_so_far():
+    method, task = UniGNN(**COMMON, **SETTINGS[0]), small_task()
+
+    def stop(history):
+        if history.epochs == 15:
+            raise KeyboardInterrupt
+
+    method.reset(task)
+    method._callbacks = [stop]
+    exhaust(fit_batch([Fit(method, task.hide_test_labels(), 3)], 1))
+    method.fitted_ = True
+    history = method.history_[0]
+    assert history.interrupted
+    assert 15 <= history.epochs < 30  # the GPU may have been some epochs ahead
+    score = validation_score(method.predict_proba(task.graph), task)
+    assert float(score) == pytest.approx(history.best_score, abs=1e-6)
+
+
+def test_an_interrupt_before_the_first_epoch_is_passed_on(monkeypatch):
+    def stop(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("evengraph.fast.unignn.kmeans", stop)
+    method, task = UniGNN(**COMMON, **SETTINGS[0]), small_task()
+    method.reset(task)
+    with pytest.raises(KeyboardInterrupt):
+        exhaust(fit_batch([Fit(method, task.hide_test_labels(), 3)], 1))
+
+
+@pytest.mark.parametrize("every", [1, 7, 1_000_000])
+def test_any_interval_of_clustering(every):
+    methods = [UniGNN(**COMMON, recluster_every=e, clusters_per_class=3) for e in (every, 0)]
+    side_by_side(methods, [small_task()] * 2, [3, 4], 2)
+    check_equal(methods, [small_task()] * 2, [3, 4])
+
+
+@pytest.mark.parametrize(("max_epochs", "patience"), [(0, 5), (1, 5), (9, 0)])
+def test_short_runs(max_epochs, patience):
+    limits = COMMON | {"max_epochs": max_epochs, "patience": patience}
+    methods = [UniGNN(**limits, **SETTINGS[0]) for _ in range(3)]
+    side_by_side(methods, [small_task()] * 3, [3, 4, 5], 2)
+    check_equal(methods, [small_task()] * 3, [3, 4, 5])
+
+
+def test_a_run_that_diverges_is_said_so_and_spoils_no_other(monkeypatch):
+    start = UnifiedReplicas._start
+
+    def broken(self, slot, run):
+        if run.threshold == 0.45:
+            run.net.weights[0]["structural"].data.fill_(torch.nan)
+        start(self, slot, run)
+
+    monkeypatch.setattr(UnifiedReplicas, "_start", broken)
+    task, settings = small_task(), {"clusters_per_class": 3, "recluster_every": 10}
+    methods = [UniGNN(**COMMON, **settings, threshold=t) for t in (0.5, 0.45, 0.5)]
+    with pytest.raises(FloatingPointError, match="nan in epoch 0; try a smaller learning_rate"):
+        side_by_side(methods, [task] * 3, [3, 4, 5], 3)
+    methods[0].fitted_ = methods[2].fitted_ = True
+    check_equal([methods[0], methods[2]], [task, task], [3, 5])
+    assert not methods[1].history_
+
+
+def test_a_slot_forgets_the_run_before():
+    task = small_task()
+    swapped = dataclasses.replace(task, train=task.val, val=task.train)
+    methods = [UniGNN(**COMMON, **SETTINGS[index]) for index in (0, 1, 0)]
+    side_by_side(methods, [task, swapped, task], [3, 4, 5], 1)
+    check_equal(methods, [task, swapped, task], [3, 4, 5])
+
+
+def smaller_validation(task):
+    """The same task with three validation nodes fewer."""
+    fewer = task.val.clone()
+    fewer[fewer.nonzero()[:3]] = False
+    return dataclasses.replace(task, val=fewer)
+
+
+LABELLED = {
+    "gcn": GCN,
+    "reweight": Reweight,
+    "balance": lambda **settings: Reweight(balance=True, **settings),
+    "scale": lambda **settings: Reweight(scale=4.0, minority=2, **settings),
+    "balancedsoftmax": BalancedSoftmax,
+    "logitadjustment": lambda **settings: LogitAdjustment(tau=0.5, **settings),
+    "pcsoftmax": PCSoftmax,
+    "classbalanced": ClassBalanced,
+}
+
+
+@pytest.mark.parametrize("slots", [1, 2, 4])
+@pytest.mark.parametrize("name", LABELLED)
+def test_methods_of_labelled_nodes(name, slots):
+    task = small_task()
+    tasks = [smaller_validation(task), other_split(task), task, task]
+    methods, seeds = [LABELLED[name](**COMMON) for _ in tasks], [0, 1, 2, 3]
+    side_by_side(methods, tasks, seeds, slots)
+    check_equal(methods, tasks, seeds)
+    losses = [tuple(method.history_[0].loss) for method in methods]
+    assert len(set(losses)) == len(losses)
+
+
+@pytest.mark.parametrize("name", [*LABELLED, "plain"])
+def test_losses_and_gradients_of_labelled_nodes(name):
+    kinds = LABELLED | {"plain": lambda **settings: GCN(network="plain", **settings)}
+    methods = [kinds[name](**COMMON | {"max_epochs": 0}) for _ in range(3)]
+    task = small_task()
+    tasks, runs = [smaller_validation(task), other_split(task), task], []
+    for seed, (method, one) in enumerate(zip(methods, tasks, strict=True)):
+        method.reset(one)
+        runs.append(supervised._run(Fit(method, one.hide_test_labels(), seed)))
+    inputs, params = methods[0]._inputs(task.graph), methods[0]._training_params()
+    batch = SupervisedReplicas(inputs, runs, 3, 16, **params)
+    for slot, run in enumerate(runs):
+        batch._start(slot, run)
+    torch.testing.assert_close(batch.weight.sum(1), torch.ones(3))
+    losses, scores = batch.epoch()
+    gradients = torch.autograd.grad(losses.sum(), batch.weights)
+    assert len(set(losses.tolist())) == 3
+    for slot, (method, one) in enumerate(zip(methods, tasks, strict=True)):
+        with seeded(slot):
+            net = method._new_network()
+        loss = method._loss(one)(net(*inputs))
+        torch.testing.assert_close(losses[slot], loss, rtol=1e-6, atol=1e-6)
+        expected = torch.autograd.grad(loss, list(net.parameters()))
+        for ours, theirs in zip(gradients, expected, strict=True):
+            torch.testing.assert_close(ours[slot], theirs, rtol=1e-5, atol=1e-6)
+        history = dataclasses.replace(method).fit(one, seed=slot).history_[0]
+        assert scores[slot].item() == pytest.approx(history.score[0], abs=1e-6)
+
+
+@pytest.mark.parametrize("features", ["dense", "sparse"])
+def test_methods_of_labelled_nodes_that_stop_apart(monkeypatch, features):
+    monkeypatch.setattr(replicas, "MIN_SLOTS", 1)
+    monkeypatch.setattr(replicas, "SYNC_EVERY", 1)
+    left = []
+    shrink = SupervisedReplicas._shrink
+    monkeypatch.setattr(
+        SupervisedReplicas,
+        "_shrink",
+        lambda self, held: left.append(list(held)) or shrink(self, held),
+    )
+    task = small_task()
+    if features == "dense":
+        graph = task.graph.clone()
+        graph.x = graph.x + 0.01
+        task = dataclasses.replace(task, graph=graph)
+    swapped = dataclasses.replace(task, train=task.val, val=task.train)
+    tasks, seeds = [task, swapped, other_split(task), task], [4, 5, 6, 7]
+    methods = [Reweight(**COMMON | {"max_epochs": 90, "patience": 5}) for _ in tasks]
+    side_by_side(methods, tasks, seeds, 4)
+    assert left
+    check_equal(methods, tasks, seeds)
+
+
+BATCHED = {"gcn", "reweight", "balancedsoftmax", "logitadjustment", "pcsoftmax", "classbalanced"}
+
+
+def test_which_methods_share_a_batch():
+    assert {name for name, kind in METHODS.items() if batching(kind())} == BATCHED | {"unignn"}
+    assert batching(GCN(backbone="sage")) is None
+    assert batching(BalancedSoftmax(margin="tam")) is None
+    assert share_batch(GCN(), GCN())
+    assert share_batch(UniGNN(), UniGNN(threshold=0.7, clusters_per_class=3))
+    assert not share_batch(METHODS["mlp"](), METHODS["mlp"]())
+    method = Reweight()
+    others = [Reweight(balance=True), Reweight(scale=2.0), Reweight(hidden=8), GCN()]
+    pairs = [*((method, other) for other in others), (UniGNN(), UniGNN(alpha=1))]
+    pairs += [(UniGNN(), UniGNN(mean_loss=True)), (UniGNN(), UniGNN(cluster_starts=2))]
+    for one, other in pairs:
+        assert not share_batch(one, other)
+        assert not share_batch(other, one)
+
+
+def test_a_recording_that_fails_leaves_runs_to_plain_steps(monkeypatch):
+    class Fails:
+        def __init__(self, *parts):
+            raise RuntimeError("operation not permitted when stream is capturing")
+
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", object)
+    monkeypatch.setattr(torch.cuda, "graph", Fails)
+    advance, recordable = UnifiedReplicas._advance, []
+
+    def recorded(self, epochs):
+        if self.recordable:
+            self._record()
+            recordable.append(self.recordable)
+        advance(self, epochs)
+
+    monkeypatch.setattr(UnifiedReplicas, "_advance", recorded)
+    methods = [UniGNN(**COMMON, **SETTINGS[0]) for _ in range(2)]
+    side_by_side(methods, [small_task()] * 2, [3, 4], 2)
+    assert recordable == [False]
+    check_equal(methods, [small_task()] * 2, [3, 4])

@@ -6,7 +6,7 @@ import pytest
 from evengraph.datasets import DATASETS
 from evengraph.lab.spec import read_spec
 from evengraph.methods import METHODS
-from evengraph.metrics import HEADLINE
+from evengraph.metrics.registry import HEADLINE
 from evengraph.pipeline.parameters import _presets, _rows, paper_cell, preset_for
 from evengraph.splits import SPLITS
 

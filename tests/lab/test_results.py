@@ -6,20 +6,6 @@ from dataclasses import replace
 from statistics import fmean, pstdev
 
 import pytest
-from made_up import (
-    CENTRES,
-    CHOSEN,
-    FEW,
-    PUBMED,
-    SETUPS,
-    STEP,
-    TAIL,
-    figures_of,
-    make_results,
-    node_map,
-    save_experiment,
-    spread,
-)
 from scipy.stats import ttest_rel
 
 from evengraph.lab.results import (
@@ -38,9 +24,23 @@ from evengraph.lab.results import (
 )
 from evengraph.lab.store import JobSpec, Row
 from evengraph.lab.tables import significance_table
-from evengraph.metrics import HEADLINE
+from evengraph.metrics.registry import HEADLINE
 from evengraph.metrics.significance import bootstrap_interval, holm
 from evengraph.pipeline.comparison import compare_pairs
+from made_up import (
+    CENTRES,
+    CHOSEN,
+    FEW,
+    PUBMED,
+    SETUPS,
+    STEP,
+    TAIL,
+    figures_of,
+    make_results,
+    node_map,
+    save_experiment,
+    spread,
+)
 
 
 def drop(store, wanted):

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.nn.functional import leaky_relu
 
-from evengraph.metrics import validation_score
+from evengraph.metrics.multiclass import validation_score
 from evengraph.nn.networks import AttentionConv, SageConv
 from evengraph.pipeline.model_info import load_model
 from evengraph.testing import task_with as task_with

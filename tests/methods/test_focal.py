@@ -4,6 +4,7 @@ import pytest
 import torch
 from oracles import dense_logits, dense_propagation, first_loss, labelled, task_with
 
+from evengraph.fast.replicas import batching
 from evengraph.methods import GCN, Focal, Reweight
 from small_graphs import small_task
 
@@ -34,7 +35,7 @@ def test_without_focus_it_is_a_weighted_mean(balance, same):
 
 
 def test_it_is_trained_alone():
-    assert Focal().batching() is None
+    assert batching(Focal()) is None
 
 
 def test_bad_focus_is_refused():

@@ -1,17 +1,19 @@
 """ReNode: its loss written out, alone and under margins, and GCN as a special case."""
 
+from typing import get_args
+
 import pytest
 import torch
 from oracles import dense_logits, dense_propagation, first_loss, labelled, task_with
 from torch.nn.functional import cross_entropy
 
 from evengraph.methods import GCN, BalancedSoftmax, ReNode, Reweight
-from evengraph.ops.losses import CLASS_LOSSES, conflict, conflict_weights, cosine_weights
+from evengraph.ops.losses import ClassLoss, conflict, conflict_weights, cosine_weights
 from evengraph.ops.sparse import Sparse, undirected_adjacency
 from small_graphs import edges, small_task
 
 
-@pytest.mark.parametrize("loss", CLASS_LOSSES)
+@pytest.mark.parametrize("loss", get_args(ClassLoss))
 def test_the_loss_by_hand(loss):
     task = task_with(9, 4, 1)
     method, found = first_loss(ReNode(loss=loss), task)
@@ -48,7 +50,7 @@ def written_out(method, task):
 
 
 @pytest.mark.parametrize("margin", ["none", "tam"])
-@pytest.mark.parametrize("loss", CLASS_LOSSES)
+@pytest.mark.parametrize("loss", get_args(ClassLoss))
 def test_its_answer_is_that_of_the_loss_written_out(loss, margin, monkeypatch):
     task = small_task()
 

@@ -1,21 +1,35 @@
-"""UniGNN: its loss against the equations, every ablation, the clusters over time."""
+"""UniGNN: its loss against the equations, every ablation, the clusters over time, in both forms."""
 
 import dataclasses
 
 import pytest
 import torch
-from evengraph.methods.bases.batching import Fit
 from torch_geometric.data import Data
 
-from evengraph.fast.replicas import fit_batch, share_batch
+from evengraph import fast
+from evengraph.cli.options import parse_settings
+from evengraph.fast import unignn as quick
+from evengraph.fast.replicas import Fit, fit_batch
+from evengraph.lab.reproduce import job_spec, known_runs, resolve
+from evengraph.lab.spec import Setup
+from evengraph.lab.store import Row
 from evengraph.methods import UniGNN, unignn
 from evengraph.metrics.multiclass import stopping_score
-from evengraph.nn import unified
 from evengraph.ops.pseudo import balanced_pseudo_labels
-from evengraph.ops.semantic import prepare_clusters
 from evengraph.pipeline.model_info import load_model
 from evengraph.testing.tasks import with_graph
 from small_graphs import graph_of, normal, small_task, task_of
+
+
+@pytest.fixture(params=["quick", "plain"])
+def form(request):
+    """The module that computes: the quick form, or the paper's file."""
+    if request.param == "quick":
+        yield quick
+    else:
+        with fast.off():
+            yield unignn
+
 
 # The loss (Eq. 8 to 14), read off the first epoch: the weights that gave it are the fitted ones.
 
@@ -28,7 +42,7 @@ def first_loss(**fields):
     return task, values, method.history_[0].loss[0]
 
 
-def test_each_class_weighs_the_same():
+def test_each_class_weighs_the_same(form):
     task, values, loss = first_loss(pseudo_labels="none")
     expected = 0.0
     for label in range(3):
@@ -37,7 +51,7 @@ def test_each_class_weighs_the_same():
     assert loss == pytest.approx(float(expected), rel=1e-5)
 
 
-def test_without_class_weights_the_loss_is_the_plain_sum():
+def test_without_class_weights_the_loss_is_the_plain_sum(form):
     task, values, loss = first_loss(pseudo_labels="none", class_weights=False)
     own = values[task.train].gather(1, task.graph.y[task.train, None])
     assert loss == pytest.approx(float(-own.log().sum()), rel=1e-5)
@@ -45,7 +59,7 @@ def test_without_class_weights_the_loss_is_the_plain_sum():
 
 @pytest.mark.parametrize("which", ["balanced", "all"])
 @pytest.mark.parametrize("weight", [1.0, 0.25])
-def test_pseudo_labels_add_their_mean_loss(which, weight):
+def test_pseudo_labels_add_their_mean_loss(form, which, weight):
     task, values, plain = first_loss(pseudo_labels="none")
     settings = {"pseudo_labels": which, "threshold": 0.0, "pseudo_weight": weight}
     _, same_values, loss = first_loss(**settings)
@@ -63,7 +77,7 @@ def test_pseudo_labels_add_their_mean_loss(which, weight):
     assert loss == pytest.approx(expected, rel=1e-5)
 
 
-def test_no_node_is_confident_enough():
+def test_no_node_is_confident_enough(form):
     _, _, plain = first_loss(pseudo_labels="none")
     assert first_loss(threshold=0.99)[2] == plain
 
@@ -77,7 +91,7 @@ def probabilities(task, seed=0, **fields):
     return UniGNN(**QUICK | fields).fit(task, seed=seed).predict_proba(task.graph)
 
 
-def test_no_pseudo_labels_equals_no_weight_on_them():
+def test_no_pseudo_labels_equals_no_weight_on_them(form):
     task = small_task()
     # without dropout, which draws other numbers when more nodes are asked for
     settings = {"dropout": 0, "threshold": 0.2}
@@ -102,33 +116,26 @@ def test_no_pseudo_labels_equals_no_weight_on_them():
         {"class_weights": False},
     ],
 )
-def test_every_ablation_changes_the_outcome(fields):
+def test_every_ablation_changes_the_outcome(form, fields):
     task = small_task()
     whole = {"alpha": 2, "threshold": 0.3}
     full = probabilities(task, **whole)
     assert not torch.allclose(probabilities(task, **whole | fields), full, atol=1e-4)
 
 
-def test_structural_alone_never_clusters(monkeypatch):
-    monkeypatch.setattr(unified, "kmeans", None)
-    monkeypatch.setattr(unified, "semantic_propagate", None)
+def test_structural_alone_never_clusters(form, monkeypatch):
+    monkeypatch.setattr(form, "kmeans", None)
+    monkeypatch.setattr(quick, "semantic_propagate", None)
     assert torch.isfinite(probabilities(small_task(), encoders="structural")).all()
 
 
-def test_semantic_alone_knows_no_paths():
+def test_semantic_alone_knows_no_paths(form):
     task = small_task()
     near = probabilities(task, encoders="semantic", alpha=1)
     assert torch.equal(near, probabilities(task, encoders="semantic", alpha=3))
 
 
-def test_alpha_one_propagates_over_the_graph_itself():
-    task = small_task()
-    inputs = UniGNN(alpha=1, max_epochs=0).fit(task, seed=0)._inputs(task.graph)
-    structural, plain = inputs.structural.matrix, inputs.adjacency.matrix
-    torch.testing.assert_close(structural.to_dense(), plain.to_dense())
-
-
-def test_edges_are_read_in_both_directions():
+def test_edges_are_read_in_both_directions(form):
     task = small_task()
     source, target = task.graph.edge_index
     one_way = task.graph.clone()
@@ -141,9 +148,9 @@ def test_edges_are_read_in_both_directions():
 
 
 @pytest.fixture
-def clusterings(monkeypatch):
+def clusterings(form, monkeypatch):
     """Every call of k-means: epochs seen before it, width of the rows, start and outcome."""
-    calls, real = [], unified.kmeans
+    calls, real = [], form.kmeans
 
     def spy(x, k, seed, *, start=None, **options):
         found = real(x, k, seed, start=start, **options)
@@ -152,7 +159,7 @@ def clusterings(monkeypatch):
         return found
 
     epochs = []
-    monkeypatch.setattr(unified, "kmeans", spy)
+    monkeypatch.setattr(form, "kmeans", spy)
     return calls, epochs
 
 
@@ -190,63 +197,63 @@ def test_clustering_starts_from_the_clusters_before(clusterings):
         assert torch.equal(start, before)
 
 
-def test_restored_clusters_belong_to_the_best_epoch(monkeypatch):
+def test_restored_clusters_belong_to_the_best_epoch(form, monkeypatch):
     scores = iter([0.1, 0.2, 0.9, 0.3, 0.2, 0.1])
-    monkeypatch.setattr(unignn, "stopping_score", lambda *args: torch.tensor(next(scores)))
+    monkeypatch.setattr(form, "stopping_score", lambda *args: torch.tensor(next(scores)))
     found = []
 
     def roll(x, k, seed, *, start=None, **options):  # other clusters each time
         found.append((torch.arange(x.shape[0]) + len(found)) % k)
         return found[-1]
 
-    monkeypatch.setattr(unified, "kmeans", roll)
+    monkeypatch.setattr(form, "kmeans", roll)
     task = small_task()
     method = UniGNN(max_epochs=5, clusters_per_class=4, recluster_every=1).fit(task, seed=0)
     assert method.history_[0].best_epoch == 2
-    net = method.net_
     assert len(found) == 7  # the features, then six epochs
-    assert torch.equal(net.clusters_0, found[0])
-    assert torch.equal(net.clusters_1, found[3])
-    assert torch.equal(net.stored(1, torch.empty(0)).assignment, found[3])
+    assert torch.equal(method.net_.clusters_0, found[0])
+    assert torch.equal(method.net_.clusters_1, found[3])
     # and the answer is that of these clusters
-    clusters = [prepare_clusters(found[i], net.num_clusters, torch.float32) for i in (0, 3)]
     with torch.no_grad():
-        expected = net(method.inputs_, lambda layer, embeddings: clusters[layer]).softmax(1)
-    assert torch.equal(method.predict_proba(task.graph), expected)
+        inputs = method._inputs(task.graph)
+        expected = method._forward(inputs, lambda layer, _: found[3 * layer]).softmax(1)
+    torch.testing.assert_close(method.predict_proba(task.graph), expected, rtol=0, atol=1e-6)
 
 
-def test_the_best_epoch_is_what_a_shorter_run_ends_with(monkeypatch):
+def test_the_best_epoch_is_what_a_shorter_run_ends_with(form, monkeypatch):
     """Weights, clusters and all: stop at the best epoch, or go on and come back to it."""
     answers = []
     for max_epochs in (4, 9):
         scores = iter([0.1, 0.2, 0.3, 0.4, 0.9, 0.5, 0.5, 0.5, 0.5, 0.5])
-        monkeypatch.setattr(unignn, "stopping_score", lambda *args, s=scores: torch.tensor(next(s)))
+        monkeypatch.setattr(form, "stopping_score", lambda *args, s=scores: torch.tensor(next(s)))
         answers.append(probabilities(small_task(), max_epochs=max_epochs, recluster_every=2))
     assert torch.equal(*answers)
 
 
-def test_a_new_graph_takes_the_nearest_trained_cluster():
+def test_a_new_graph_takes_the_nearest_trained_cluster(form):
     task = small_task()
     method = UniGNN(**QUICK).fit(task, seed=0)
-    net, x = method.net_, task.graph.x
-    means = torch.stack([x[net.clusters_0 == k].mean(0) for k in range(net.num_clusters)])
-    net.store_means(method.inputs_)
-    torch.testing.assert_close(net.means[0], means)
-    shifted = x[torch.randperm(150, generator=torch.Generator().manual_seed(0))][:80]
-    found = net.nearest(0, shifted).assignment
-    distance = torch.cdist(shifted.double(), means.double())
+    clusters, x = method.net_.clusters_0, task.graph.x
+    means = torch.stack([x[clusters == k].mean(0) for k in range(method.num_clusters)])
+    state = method._state()
+    torch.testing.assert_close(state["means.0"], means)
+    shifted = task.graph.clone()
+    shifted.x = x[torch.randperm(150, generator=torch.Generator().manual_seed(0))]
+    found = method._known_or_nearest(shifted)(0, shifted.x)
+    distance = torch.cdist(shifted.x.double(), means.double())
     torch.testing.assert_close(
         distance.gather(1, found[:, None]).squeeze(1), distance.min(1).values, rtol=1e-5, atol=1e-4
     )
+    assert torch.equal(method._known_or_nearest(task.graph)(0, x), clusters)
 
 
-def test_too_many_clusters_are_refused():
+def test_too_many_clusters_are_refused(form):
     message = "clusters_per_class=60 makes 180 clusters of 150 nodes; use a smaller one"
     with pytest.raises(ValueError, match=message):
         UniGNN(clusters_per_class=60).fit(small_task(), seed=0)
 
 
-def test_a_cluster_for_every_node():
+def test_a_cluster_for_every_node(form):
     graph = graph_of(normal(6, 3, dtype=torch.float32), [(0, 1), (2, 3)], [0, 1, 0, 1, 0, 1])
     task = task_of(graph, [0, 1], [2, 3], [4, 5])
     assert torch.isfinite(probabilities(task, clusters_per_class=3)).all()
@@ -255,7 +262,7 @@ def test_a_cluster_for_every_node():
 # Ctrl-C, fields.
 
 
-def test_ctrl_c_leaves_the_best_model_so_far():
+def test_ctrl_c_leaves_the_best_model_so_far(form):
     def stop(history):
         if history.epochs == 4:
             raise KeyboardInterrupt
@@ -268,8 +275,8 @@ def test_ctrl_c_leaves_the_best_model_so_far():
     assert torch.equal(method.predict_proba(task.graph), probabilities(task, max_epochs=4))
 
 
-def test_ctrl_c_in_the_middle_of_a_clustering(monkeypatch):
-    real, calls = unified.kmeans, []
+def test_ctrl_c_in_the_middle_of_a_clustering(form, monkeypatch):
+    real, calls = form.kmeans, []
 
     def stop(*args, **options):
         calls.append(args)
@@ -277,21 +284,21 @@ def test_ctrl_c_in_the_middle_of_a_clustering(monkeypatch):
             raise KeyboardInterrupt
         return real(*args, **options)
 
-    monkeypatch.setattr(unified, "kmeans", stop)
+    monkeypatch.setattr(form, "kmeans", stop)
     task = small_task()
     method = UniGNN(max_epochs=50, clusters_per_class=4, recluster_every=2).fit(task, seed=0)
     assert method.history_[0].interrupted
     values = method.predict_proba(task.graph)
     assert torch.isfinite(values).all()
-    monkeypatch.setattr(unified, "kmeans", real)
+    monkeypatch.setattr(form, "kmeans", real)
     assert torch.equal(values, probabilities(task, max_epochs=3, recluster_every=2))
 
 
-def test_ctrl_c_before_the_first_epoch_is_passed_on(monkeypatch):
+def test_ctrl_c_before_the_first_epoch_is_passed_on(form, monkeypatch):
     def stop(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(unified, "kmeans", stop)
+    monkeypatch.setattr(form, "kmeans", stop)
     method = UniGNN(**QUICK)
     with pytest.raises(KeyboardInterrupt):
         method.fit(small_task(), seed=0)
@@ -329,7 +336,7 @@ def complete_graph(size):
 
 def test_alpha_is_one_where_two_steps_reach_too_much():
     dense, sparse = (complete_graph(unignn.MAX_TWO_STEP_PATHS + n) for n in (2, 1))
-    assert (unignn.auto_alpha(dense), unignn.auto_alpha(sparse)) == (1, 2)
+    assert (unignn._auto_alpha(dense), unignn._auto_alpha(sparse)) == (1, 2)
     assert "direct neighbours only (alpha=1)" in UniGNN().describe_defaults(dense)
     assert "two steps apart (alpha=2)" in UniGNN().describe_defaults(sparse)
     assert UniGNN(alpha=2).describe_defaults(dense) == ""
@@ -377,9 +384,7 @@ def test_runs_of_one_batch_have_one_alpha():
         method.reset(task)
     for _ in fit_batch([Fit(m, task.hide_test_labels(), 3) for m in methods], 2):
         pass
-    assert [method.alpha_ for method in methods] == [unignn.auto_alpha(task.graph)] * 2
-    assert share_batch(*methods)
-    assert not share_batch(methods[0], UniGNN(alpha=2, **{"max_epochs": 4, "dropout": 0.0}))
+    assert [method.alpha_ for method in methods] == [unignn._auto_alpha(task.graph)] * 2
 
 
 # Readings of what the paper leaves open.
@@ -390,48 +395,45 @@ def plain_mean(task, values):
     return float(-own.log().mean())
 
 
-def test_the_mean_loss_is_the_weighted_mean_of_torch():
-    task, values, loss = first_loss(pseudo_labels="none", readings="mean-loss")
+def test_the_mean_loss_is_the_weighted_mean_of_torch(form):
+    task, values, loss = first_loss(pseudo_labels="none", mean_loss=True)
     labels = task.graph.y[task.train]
     weight = 1 / torch.bincount(labels).double()
     expected = torch.nn.functional.nll_loss(values[task.train].log(), labels, weight)
     assert loss == pytest.approx(float(expected), rel=1e-5)
-    task, values, loss = first_loss(pseudo_labels="none", class_weights=False, readings="mean-loss")
+    task, values, loss = first_loss(pseudo_labels="none", class_weights=False, mean_loss=True)
     assert loss == pytest.approx(plain_mean(task, values), rel=1e-5)
 
 
-def test_the_mean_loss_changes_two_weights_only():
+def test_the_mean_loss_changes_two_weights_only(form):
     """Adam does not see the scale of a loss: dividing by C is C times both other terms."""
     task, classes = small_task(), 3
     settings = {"dropout": 0.0, "threshold": 0.2, "max_epochs": 12, "clusters_per_class": 4}
-    mean = UniGNN(**settings, readings="mean-loss", weight_decay=1e-3)
+    mean = UniGNN(**settings, mean_loss=True, weight_decay=1e-3)
     equal = UniGNN(**settings, pseudo_weight=classes, weight_decay=classes * 1e-3)
     values = [m.fit(task, seed=2).predict_proba(task.graph) for m in (mean, equal)]
     torch.testing.assert_close(*values, rtol=1e-3, atol=1e-4)
 
 
-def test_readings_and_starts_change_the_outcome():
+def test_readings_and_starts_change_the_outcome(form):
     task = small_task()
     fields = {"alpha": 2, "threshold": 0.3, "max_epochs": 30, "patience": 5}
     full = probabilities(task, **fields)
-    assert torch.equal(probabilities(task, **fields, cluster_starts=1, readings=" "), full)
-    changes = [{"readings": name} for name in ("mean-loss", "unit-rows", "stop-on-loss")]
-    for change in ({"cluster_starts": 10}, *changes):
+    changes = ({"cluster_starts": 10}, {"mean_loss": True}, {"unit_rows": True})
+    for change in (*changes, {"stop_on": "loss"}):
         assert not torch.allclose(probabilities(task, **fields | change), full, atol=1e-4), change
 
 
-def test_training_stops_by_what_was_asked_for():
+def test_training_stops_by_what_was_asked_for(form):
     task = small_task()
-    for name, on in (("", "score"), ("stop-on-loss", "loss"), ("stop-on-accuracy", "accuracy")):
-        model = UniGNN(**QUICK, readings=name).fit(task, seed=0)
+    for on in ("score", "loss", "accuracy"):
+        model = UniGNN(**QUICK, stop_on=on).fit(task, seed=0)
         logits = model.predict_proba(task.graph).log()
         expected = float(stopping_score(on, logits, task))
         assert model.history_[0].best_score == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.parametrize(
-    "settings", [{"readings": "unit-rows, mean-loss"}, {"readings": "stop-on-loss"}]
-)
+@pytest.mark.parametrize("settings", [{"unit_rows": True, "mean_loss": True}, {"stop_on": "loss"}])
 def test_readings_hold_in_a_batch(settings):
     """As one run, up to the noise of dropout, which is off, and rounding."""
     task = small_task()
@@ -443,11 +445,6 @@ def test_readings_hold_in_a_batch(settings):
     alone = UniGNN(**fields | settings).fit(task, seed=3)
     assert method.history_[0].loss[0] == pytest.approx(alone.history_[0].loss[0], rel=1e-4)
     assert method.history_[0].score[0] == pytest.approx(alone.history_[0].score[0], rel=1e-4)
-
-
-def test_runs_with_other_readings_are_no_batch():
-    assert not share_batch(UniGNN(alpha=1), UniGNN(alpha=1, readings="mean-loss"))
-    assert not share_batch(UniGNN(alpha=1), UniGNN(alpha=1, cluster_starts=2))
 
 
 @pytest.mark.parametrize("batch", [False, True])
@@ -471,19 +468,40 @@ def test_a_cluster_with_most_nodes_is_noted(batch):
     assert UniGNN(max_epochs=1, encoders="structural").fit(crowded, seed=3).notes_ == []
 
 
-def test_unit_rows_hold_for_another_graph(tmp_path):
+def test_unit_rows_hold_for_another_graph(form):
     task = small_task()
-    model = UniGNN(max_epochs=3, clusters_per_class=4, readings="unit-rows").fit(task, seed=1)
+    model = UniGNN(max_epochs=3, clusters_per_class=4, unit_rows=True).fit(task, seed=1)
     longer = task.graph.clone()
     longer.x = torch.cat([longer.x, 5 * longer.x[:1]])  # another length, the same direction
-    clusters = model._inputs_and_clusters(longer)[1](0, model._inputs(longer).x)
-    assert clusters.assignment[-1] == clusters.assignment[0]
+    clusters = model._known_or_nearest(longer)(0, longer.x)
+    assert clusters[-1] == clusters[0]
 
 
-@pytest.mark.parametrize("text", ["mean", "stop-on-loss, stop-on-accuracy", "unit-rows,unit-rows"])
-def test_bad_readings(text):
-    with pytest.raises(ValueError, match=f"readings must be some of mean-loss, .* got '{text}'"):
-        UniGNN(readings=text)
+def test_readings_of_former_versions_are_translated():
+    assert UniGNN.current_params({"alpha": 2}) == {"alpha": 2}
+    assert UniGNN.current_params({"readings": " "}) == {}
+    both = {"mean_loss": True, "unit_rows": True}
+    assert UniGNN.current_params({"readings": "mean-loss, unit-rows"}) == both
+    for text, on in (("stop-on-loss", "loss"), ("stop-on-accuracy", "accuracy")):
+        assert UniGNN.renamed_params({"readings": text, "alpha": 1}) == {"alpha": 1, "stop_on": on}
+    with pytest.raises(ValueError, match=r"some of mean-loss, .* got 'mean'"):
+        UniGNN.current_params({"readings": "mean"})
+
+
+def test_readings_of_commands_experiments_and_stores():
+    params, sentences = parse_settings(["unignn"], ["readings=unit-rows, mean-loss"])
+    assert params == {"unignn": {"unit_rows": True, "mean_loss": True}}
+    assert sentences == ["readings of Uni-GNN is now mean_loss, unit_rows and stop_on."]
+    setup = Setup(dataset="toy", imbalance="natural", fields={})
+    new, same = (
+        job_spec(setup, "unignn", settings, 5)
+        for settings in ({"mean_loss": True}, {"readings": "mean-loss"})
+    )
+    assert new.key == same.key
+    stored = {k: v for k, v in new.method_fields.items() if k not in UniGNN.tuned_params}
+    old = dataclasses.replace(new, method_fields={**stored, "readings": "mean-loss"})
+    assert list(known_runs([Row(job=old)])) == [new.key]
+    assert resolve(old).method == UniGNN(mean_loss=True)
 
 
 def test_more_pairs_than_memory_are_thinned_and_noted():
@@ -492,7 +510,8 @@ def test_more_pairs_than_memory_are_thinned_and_noted():
         UniGNN(alpha=2, memory_limit=limit, max_epochs=1).fit(task, seed=0)
         for limit in (2**30, 8 * (task.graph.num_edges + 2 * task.graph.num_nodes))
     )
-    pairs = [method.inputs_.structural.matrix.values().numel() for method in (enough, short)]
+    structural = (method.quick_.inputs.structural for method in (enough, short))
+    pairs = [matrix.matrix.values().numel() for matrix in structural]
     assert pairs[1] < pairs[0]
     assert not any("memory_limit" in note for note in enough.notes_)
     (note,) = (note for note in short.notes_ if "memory_limit" in note)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evengraph.ops import structural
-from evengraph.ops.structural import HostPaths, structural_adjacency, two_step_paths
+from evengraph.ops.structural import HostPaths, structural_adjacency
 from small_graphs import dense_structural, edge_lists, edges, random_edges
 
 
@@ -123,12 +123,3 @@ def test_a_thinned_matrix_holds_no_explicit_zeros():
     assert thinning is not None
     assert 0 < thinned.nnz < 400
     assert thinned.data.all()
-
-
-@pytest.mark.parametrize("both", [True, False])
-def test_two_step_paths_are_counted_by_hand(both):
-    """One direction of each edge counts as both."""
-    star = torch.tensor([[0, 0, 0], [1, 2, 3]])
-    star = torch.cat([star, star.flip(0)], dim=1) if both else star
-    assert two_step_paths(star, 4) == pytest.approx((3 * 3 + 3 * 1) / 6)
-    assert two_step_paths(torch.zeros(2, 0, dtype=torch.long), 3) == 0

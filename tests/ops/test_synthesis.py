@@ -271,17 +271,6 @@ def test_sampled_neighbours_are_neighbours_and_as_many_as_wanted(mixture, seed):
         assert len(nodes) == min(int(degrees[place]), len(support))
 
 
-@given(mixtures(), st.booleans())
-def test_one_neighbourhood_alone_is_taken_whole(mixture, of_source):
-    matrix, sources, targets, _ = mixture
-    chosen = sources if of_source else targets
-    share = torch.full(sources.shape, float(of_source))
-    degrees = matrix.crow_indices().diff().long()[chosen]
-    new, found = sample_neighbours(matrix, sources, targets, share, degrees)
-    for place, nodes in enumerate(drawn(new, found, sources.numel())):
-        assert sorted(nodes) == sorted(neighbours(matrix, chosen[place]))
-
-
 # The source 0 knows 2, 3 and 4, the target 1 knows 4 and 5, and 6 knows nobody.
 SMALL = matrix_of(edges([(0, 2), (0, 3), (0, 4), (1, 4), (1, 5)]), 7)
 
@@ -326,18 +315,6 @@ def test_two_neighbours_are_drawn_one_after_the_other():
                 )
 
 
-def test_a_lonely_source_leaves_the_draw_to_the_target():
-    count = 10_000
-    six = torch.full((count,), 6)
-    with seeded(2):
-        _, found = sample_neighbours(
-            SMALL, six, torch.zeros_like(six), torch.full((count,), 0.9), torch.ones_like(six)
-        )
-    frequency = Counter(found.tolist())
-    for node in (2, 3, 4):
-        assert_near(frequency[node] / count, 1 / 3, count)
-
-
 def test_nobody_to_draw():
     six = torch.tensor([6, 6])
     for matrix, nodes, degrees in [
@@ -357,13 +334,6 @@ def test_peers_far_from_the_origin():
     labels = torch.zeros(200, dtype=torch.long)
     distance = torch.cdist(x.double(), x.double()).fill_diagonal_(torch.inf)
     assert torch.equal(nearest_in_class(x, labels), distance.argmin(1))
-
-
-def test_what_has_no_chance_is_never_drawn():
-    graph = from_scipy(undirected_adjacency(edges([(0, 2), (1, 3)]), 4), CPU, torch.float32)
-    one = torch.tensor([0])
-    new, drawn = sample_neighbours(graph, one, one + 1, torch.ones(1), torch.tensor([2]))
-    assert (new.tolist(), drawn.tolist()) == ([0], [2])
 
 
 def test_weights_say_how_likely_a_neighbour_is():
@@ -601,12 +571,6 @@ def test_repeating_nodes_repeats_rows_and_columns(drawn, how):
     torch.testing.assert_close(gradient.double(), expected.t() @ weight, rtol=1e-5, atol=1e-5)
 
 
-def test_thousands_of_copies_of_one_node_stay_linear():
-    graph = Sparse.from_dense(torch.eye(3))
-    repeated = GraphWithCopies(graph, torch.zeros(20_000, dtype=torch.long))
-    assert (repeated @ torch.ones(20_003, 1))[0].item() == 20_001
-
-
 @pytest.mark.parametrize("sparse", [True, False])
 def test_features_of_known_and_new_nodes(sparse):
     known, new = normal(5, 4).relu(), normal(2, 4, seed=1).requires_grad_()
@@ -716,10 +680,3 @@ def test_the_larger_graph_and_its_features(how, sparse, monkeypatch):
     predicted[NODES] = LABELS
     for label in range(3):
         torch.testing.assert_close(means[label], x[predicted == label].mean(0))
-
-
-def test_links_are_drawn_anew_and_without_gradients():
-    graph, logits = virtual_nodes(), normal(40, 3, dtype=torch.float32).requires_grad_()
-    drawn = [graph.link(logits) for _ in range(5)]
-    assert len({tuple(linked.nodes.tolist()) for linked, _ in drawn}) > 1
-    assert not any(means.requires_grad or linked.weights.requires_grad for linked, means in drawn)

@@ -21,8 +21,8 @@ from evengraph.lab.reproduce import Plan, reproduce, resolve, run_stored
 from evengraph.lab.store import Store
 from evengraph.methods import GCN, METHODS, UniGNN
 from evengraph.methods.bases.search import Committee
-from evengraph.metrics import evaluate
 from evengraph.metrics.calibration import Calibrator
+from evengraph.metrics.evaluation import evaluate
 from evengraph.pipeline import executor as environment
 from evengraph.pipeline import executor as memory
 from evengraph.pipeline import executor as module

@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
-import evengraph
 from evengraph.datasets import toy
 from evengraph.lab.reproduce import embed_nodes, resolve
 from evengraph.lab.store import JobSpec
@@ -36,7 +35,7 @@ from evengraph.pipeline.explanation import (
 from evengraph.pipeline.model_info import ModelInfo, NewNodes, TrainedOn, load_model
 from evengraph.splits import Natural
 from evengraph.tables import UnknownNodeError
-from small_graphs import QUICK, edge_lists, edges, normal, random_edges, small_task
+from small_graphs import QUICK, edge_lists, edges, normal, small_task
 
 TASK = small_task()
 GRAPH = TASK.graph
@@ -292,11 +291,6 @@ def test_another_graph_has_no_labelled_nodes_unless_given():
         explain(GCN(), GRAPH, 0)
 
 
-def test_at_the_front_door():
-    assert evengraph.explain is explain
-    assert evengraph.load_model is load_model
-
-
 def as_networkx(edge_index, num_nodes):
     graph = nx.Graph()
     graph.add_nodes_from(range(num_nodes))
@@ -349,11 +343,6 @@ def test_a_node_far_away_is_there_without_the_way():
     picture = ego_graph(Distances(line, 10, 0), [3, 9], torch.zeros(10))
     assert sorted(picture.node_id.tolist()) == [0, 1, 2, 3, 9]
     assert sorted(picture.distance.tolist()) == [0, 1, 2, 3, 9]
-
-
-def test_a_large_graph_is_walked_at_once():
-    distances = Distances(random_edges(100_000, 400_000), 100_000, 5)
-    assert distances.steps.max() < 30
 
 
 def opener(alone):

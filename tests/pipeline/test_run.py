@@ -12,8 +12,8 @@ from evengraph.core.files import write_json
 from evengraph.core.records import Record
 from evengraph.datasets import toy
 from evengraph.methods import GCN, METHODS, MLP, Boosting, Logistic, Reweight, UniGNN, portfolio
-from evengraph.metrics import evaluate
-from evengraph.ops import propagate
+from evengraph.metrics.evaluation import evaluate
+from evengraph.ops import sparse
 from evengraph.pipeline.executor import Executor, Failure
 from evengraph.pipeline.run import (
     RunPlan,
@@ -90,7 +90,7 @@ def test_every_step_happens_once(graph, monkeypatch):
 
     monkeypatch.setattr(Natural, "__call__", counted("split", Natural.__call__))
     monkeypatch.setattr(GCN, "predict_task", counted("predict", GCN.predict_task))
-    monkeypatch.setattr(propagate, "adjacency", counted("adjacency", propagate.adjacency))
+    monkeypatch.setattr(sparse, "adjacency", counted("adjacency", sparse.adjacency))
     own = graph.clone()
     plan = plan_of(own, GCN(max_epochs=2))
     plan.task(0)  # as commands look at the first split before they train

@@ -11,10 +11,9 @@ import torch
 
 import evengraph as eg
 from evengraph.cli import main
-from evengraph.methods.bases.saving import seal
 from evengraph.methods.bases.search import Committee
 from evengraph.pipeline.executor import Job, LoadedGraph, score
-from evengraph.pipeline.model_info import ModelInfo, Threshold, TrainedOn
+from evengraph.pipeline.model_info import ModelInfo
 from evengraph.pipeline.sources import GraphSource, open_dataset, open_tables
 from evengraph.pipeline.table_model import assess, positive_index
 from evengraph.splits import ByTime, Given, Natural, Step
@@ -273,26 +272,6 @@ def test_a_model_saved_without_a_record_loads(tmp_path):
         model.predict(graph, calibrated=True)
 
 
-def test_the_stored_keys_stay_readable(model, tmp_path):
-    model.save(tmp_path / "model")
-    path = tmp_path / "model" / "model.json"
-    about = json.loads(path.read_text())
-    about.pop("seal")
-    about["extra"] |= {
-        "flag": {"class": 1, "from": 0.25},
-        "trained_on": {"data": "/shop", "columns": {"label": "kind", "drop": "a,b"}},
-        "test": {"balanced_accuracy": 50.0, "auroc": None},
-        "calibrator": {"temperature": 2.0, "shift": [], "nodes": 40, "note": ""},
-    }
-    path.write_text(json.dumps({**about, "seal": seal(about)}))
-    info = eg.TableModel.load(tmp_path / "model").info
-    assert info.threshold == Threshold(1, 0.25)
-    assert info.trained_on == TrainedOn("/shop", {"label": "kind", "drop": "a,b"})
-    assert info.test_scores == {"balanced_accuracy": 50.0, "auroc": None}
-    assert info.calibrator.temperature == 2
-    assert info.as_dict() == about["extra"]
-
-
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -341,13 +320,6 @@ def test_a_committee_says_how_far_it_agrees(tables, monkeypatch):
         frame = model.predict(*tables, calibrated=calibrated)
         assert set(frame["agreement"]) == {0.75}
         assert list(frame)[-1] == "agreement"
-
-
-def test_by_default_auto_chooses(tables):
-    assert eg.TableModel().method == "auto"
-    model = eg.TableModel(eg.Auto(candidates="gcn,logistic", max_epochs=5)).fit(*tables, **COLUMNS)
-    assert model.method_.summary_[0].startswith("Chose ")
-    assert len(model.predict(NODES, EDGES, known=tables)) == 2
 
 
 @pytest.mark.parametrize("missing", [False, True])

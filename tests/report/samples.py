@@ -12,11 +12,11 @@ from statistics import fmean
 from typing import Any
 
 import torch
-from made_up import node_map
 from rich.console import Console
 
 import evengraph as eg
 from evengraph.metrics import METRICS
+from made_up import node_map
 
 HOSTILE = "</style></title></svg><script>alert(1)</script><img src=x onerror=alert(1)>\"' &amp;"
 LONG = "Averylongnamewithoutanyspace" * 4
@@ -347,3 +347,24 @@ def stored_look() -> dict[str, Any]:
     """An inspect.json as version 0.2.0 wrote it."""
     path = Path(__file__).with_name("snapshots") / "inspect.json"
     return json.loads(path.read_text(encoding="utf-8"))
+
+
+def explained(**changes: Any) -> dict[str, Any]:
+    """An explanation of five nodes: the one explained, three around it, one without a path."""
+    near = {
+        "node_id": [7, 1, 2, 3, 4],
+        "edge_index": [[0, 1, 0, 2, 2, 3], [1, 0, 2, 0, 3, 2]],
+        "y": [-1, 0, -1, 1, 1],
+        "predicted": [0, 0, 0, 1, 1],
+        "contribution": [0.5, 1.0, 0.25, -0.5, 0.0],
+        "distance": [0, 1, 1, 2, -1],
+    }
+    return {
+        "node": 7,
+        "predicted": 0,
+        "probability": 0.9,
+        "probabilities": [0.9, 0.1],
+        "class_names": ["rare & odd", "common"],
+        "class_counts": [3, 20],
+        "neighbourhood": near | changes,
+    }

@@ -6,10 +6,9 @@ import xml.etree.ElementTree as tree
 from math import dist
 
 import pytest
-from contrasts import DARK, LIGHT, colours, contrast
-from made_up import node_map
-from samples import HOSTILE
+from samples import HOSTILE, explained
 
+from contrasts import DARK, LIGHT, colours, contrast
 from evengraph.report.node_pictures import (
     COMMON,
     LEGEND,
@@ -18,7 +17,6 @@ from evengraph.report.node_pictures import (
     MAX_NAMES,
     ORANGE,
     RARE,
-    SAME_CLUSTER,
     SIZE,
     class_colours,
     draw_explanation,
@@ -28,6 +26,7 @@ from evengraph.report.node_pictures import (
     ring_numbers,
     ring_positions,
 )
+from made_up import node_map
 
 
 def map_dots(tree):
@@ -108,18 +107,14 @@ def test_only_numbers_are_drawn(parse):
     assert map_section({"map": "text"}) == map_section({"map": {"x": 3}}) == map_section({}) == ""
 
 
-def test_the_section_says_what_was_laid_out(parse):
-    nodes = node_map() | {"seed": 7}
-    assert "t-SNE of the embeddings of seed 7" in parse(map_section({"map": nodes})).text
+def test_the_section_says_what_was_laid_out_and_escapes_names(parse):
+    nodes = node_map() | {"seed": 7, "class_names": [HOSTILE] * 7}
+    tree = parse(map_section({"map": nodes}))
+    assert "t-SNE of the embeddings of seed 7" in tree.text
+    assert not tree.all("script")
+    assert any(HOSTILE in node.text for node in tree.all("title"))
     other = parse(map_section({"map": nodes | {"of": "probabilities"}}))
     assert "t-SNE of the predicted probabilities" in other.text
-
-
-def test_names_are_escaped(parse):
-    found = node_map() | {"class_names": [HOSTILE] * 7}
-    text = map_figure(found, HOSTILE)
-    assert "<script" not in text
-    assert any(HOSTILE in node.text for node in parse(text).all("title"))
 
 
 def map_colours(theme=LIGHT):
@@ -132,53 +127,23 @@ def map_colours(theme=LIGHT):
         yield number, tuple(255 * part for part in parts)
 
 
-def test_a_map_has_ten_colours():
-    found = dict(map_colours())
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_ten_colours_of_a_map_reach_the_contrast_of_graphics(theme):
+    found, ground = dict(map_colours(theme)), colours(theme)["surface"]
     assert sorted(found) == [str(n) for n in range(10)]
     assert len(set(found.values())) == 10
-
-
-@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
-def test_dots_of_a_map_reach_the_contrast_of_graphics(theme):
-    ground = colours(theme)["surface"]
-    assert {n: c for n, c in map_colours(theme) if contrast(c, ground) < 3} == {}
-
-
-def test_assets_are_whole():
-    assert MAP_STYLE.count("{") == MAP_STYLE.count("}")
-    assert MAP_SCRIPT.count("{") == MAP_SCRIPT.count("}")
+    assert {n: c for n, c in found.items() if contrast(c, ground) < 3} == {}
+    for text in (MAP_STYLE, MAP_SCRIPT):
+        assert text.count("{") == text.count("}")
 
 
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-def made_up(**changes):
-    """Five nodes: the one explained, three around it, one without a path."""
-    near = {
-        "node_id": [7, 1, 2, 3, 4],
-        "edge_index": [[0, 1, 0, 2, 2, 3], [1, 0, 2, 0, 3, 2]],
-        "y": [-1, 0, -1, 1, 1],
-        "predicted": [0, 0, 0, 1, 1],
-        "contribution": [0.5, 1.0, 0.25, -0.5, 0.0],
-        "distance": [0, 1, 1, 2, -1],
-    }
-    return {
-        "node": 7,
-        "predicted": 0,
-        "probability": 0.9,
-        "probabilities": [0.9, 0.1],
-        "class_names": ["rare & odd", "common"],
-        "class_counts": [3, 20],
-        "neighbourhood": near | changes,
-    }
-
-
 IDS = [f"n{place}" for place in range(8)]
 
 
 @pytest.fixture
 def drawn():
-    return tree.fromstring(draw_explanation(made_up(), IDS))
+    return tree.fromstring(draw_explanation(explained(), IDS))
 
 
 def dots(drawn):
@@ -195,49 +160,6 @@ def box(dot):
     return [float(dot.get("x")) + half, float(dot.get("y")) + half, half]
 
 
-def test_every_node_and_edge_is_drawn_once(drawn):
-    assert len(dots(drawn)) == 5
-    assert len(list(drawn.iter(f"{SVG}line"))) == 3
-    words = [dot.find(f"{SVG}title").text for dot in dots(drawn)]
-    assert words[0] == "n7: predicted rare & odd"
-    assert words[4] == "n4: labelled common"
-
-
-def test_labelled_nodes_are_filled_and_those_against_square(drawn):
-    found = dots(drawn)
-    fills = ["white", RARE[0], "white", COMMON[0], COMMON[0]]
-    assert [dot.get("fill") for dot in found] == fills
-    shapes = [dot.tag.removeprefix(SVG) for dot in found]
-    assert shapes == ["circle", "circle", "circle", "rect", "circle"]
-    assert found[3].find(f"{SVG}title").text.endswith("evidence against")
-
-
-def test_rare_classes_are_orange_and_common_ones_blue_grey():
-    """As on the pages of runs; the second of a kind has another colour."""
-    assert class_colours([3, 20, 10, 4]) == [RARE[0], COMMON[0], COMMON[1], RARE[1]]
-    assert "rare &amp; odd, 3 labelled, rare" in draw_explanation(made_up(), IDS)
-    assert class_colours([5, 5]) == [COMMON[0], COMMON[1]]
-
-
-def test_nodes_of_the_same_cluster_have_a_halo(drawn):
-    def halos(svg):
-        return len([one for one in svg.iter() if one.get("fill-opacity")])
-
-    assert halos(drawn) == 0
-    assert SAME_CLUSTER not in draw_explanation(made_up(), IDS)
-    text = draw_explanation(made_up(cluster=[4, 4, 1, 4, 2]), IDS)
-    assert halos(tree.fromstring(text)) == 3  # the explained node and two others
-    assert "halo: in the same cluster as n7" in text
-
-
-def test_paths_are_stronger_than_other_edges():
-    crossed = {"edge_index": [[0, 1, 0, 2, 2, 3, 1, 2], [1, 0, 2, 0, 3, 2, 2, 1]]}
-    groups = [one for one in tree.fromstring(draw_explanation(made_up(**crossed), IDS))
-              if one.find(f"{SVG}line") is not None]  # fmt: skip
-    assert [len(group) for group in groups] == [1, 3]
-    assert float(groups[0].get("stroke-width")) < float(groups[1].get("stroke-width"))
-
-
 def test_distance_is_told_by_rings_and_weight_by_size(drawn):
     found = [box(dot) for dot in dots(drawn)]
 
@@ -250,33 +172,22 @@ def test_distance_is_told_by_rings_and_weight_by_size(drawn):
     assert found[1][2] > found[3][2] > found[2][2]
 
 
+def crowd(distance, contribution, **changes):
+    """Nodes without edges, as the neighbourhood of an explanation holds them."""
+    count = len(distance)
+    nodes = {"node_id": list(range(count)), "y": [0] * count, "predicted": [0] * count}
+    nodes |= {"distance": distance, "contribution": contribution, "edge_index": [[], []]}
+    return explained(**nodes | changes) | {"node": 0}
+
+
 def test_distances_of_rings_are_not_covered_by_marks():
-    count = 25  # on one ring, one of them at its top
-    near = {
-        "node_id": list(range(count)),
-        "edge_index": [[0] * (count - 1), list(range(1, count))],
-        "y": [-1] * count,
-        "predicted": [0] * count,
-        "contribution": [0.1] * count,
-        "distance": [0] + [1] * (count - 1),
-    }
-    picture = tree.fromstring(draw_explanation(made_up(**near), [f"n{n}" for n in range(count)]))
+    nodes = crowd([0] + [1] * 24, [0.1] * 25)  # on one ring, one of them at its top
+    picture = tree.fromstring(draw_explanation(nodes, [f"n{n}" for n in range(25)]))
     (text,) = [one for one in picture.iter(f"{SVG}text") if one.text == "1 step"]
     x, y = float(text.get("x")), float(text.get("y")) - 5
     for across, down, half in (box(dot) for dot in dots(picture)):
         assert abs(across - x) >= 20 + half or abs(down - y) >= half
-
-
-def test_a_lonely_node_is_drawn_alone():
-    alone = {
-        "node_id": [7],
-        "edge_index": [[], []],
-        "y": [-1],
-        "predicted": [0],
-        "contribution": [0.1],
-        "distance": [0],
-    }
-    assert len(dots(tree.fromstring(draw_explanation(made_up(**alone), IDS)))) == 1
+    assert len(dots(tree.fromstring(draw_explanation(crowd([0], [0.1]), IDS)))) == 1
 
 
 def named(drawn):
@@ -296,16 +207,10 @@ def test_nodes_that_count_have_their_id_beside_them(drawn):
 @pytest.mark.parametrize("length", [2, 12, 60])
 def test_names_stand_on_nothing(length):
     many = 40
-    crowd = {
-        "node_id": list(range(many)),
-        "edge_index": [[], []],
-        "y": [0] * many,
-        "predicted": [0] * many,
-        "contribution": [(-1) ** place / (place + 1) for place in range(many)],
-        "distance": [0, *([1] * 25), *([2] * 14)],
-    }
+    weights = [(-1) ** place / (place + 1) for place in range(many)]
+    nodes = crowd([0, *([1] * 25), *([2] * 14)], weights)
     ids = [f"{place:02d}" + "x" * (length - 2) for place in range(many)]
-    found = tree.fromstring(draw_explanation(made_up(**crowd) | {"node": 0}, ids))
+    found = tree.fromstring(draw_explanation(nodes, ids))
     boxes = list(named(found).values())
     assert 4 <= len(boxes) <= MAX_NAMES
     for dot in dots(found):
@@ -325,9 +230,10 @@ def test_names_stand_on_nothing(length):
         assert name in ids or (name.endswith("…") and len(name) == 16)
 
 
-def test_percent_is_as_in_the_text():
-    shown = draw_explanation(made_up() | {"probability": 0.8762}, IDS)
-    assert "n7: rare &amp; odd, 87.6%" in shown
+def test_rare_classes_are_orange_and_common_ones_blue_grey():
+    """As on the pages of runs; the second of a kind has another colour."""
+    assert class_colours([3, 20, 10, 4]) == [RARE[0], COMMON[0], COMMON[1], RARE[1]]
+    assert class_colours([5, 5]) == [COMMON[0], COMMON[1]]
 
 
 # 0 joins 1 and 2; 3 and 4 hang on 2; 1 and 4 are joined, too; 5 has no path.
@@ -343,10 +249,7 @@ def positions(distances, before):
 
 def test_every_node_hangs_on_one_that_is_nearer():
     assert path_tree(NEAR) == {1: 0, 2: 0, 3: 2, 4: 1}
-
-
-def test_a_path_that_was_left_out_is_not_made_up():
-    assert path_tree({"edge_index": [[], []], "distance": [0, 3]}) == {}
+    assert path_tree({"edge_index": [[], []], "distance": [0, 3]}) == {}  # the path was left out
 
 
 def test_rings_are_distances_and_those_without_a_path_outside():
@@ -354,6 +257,7 @@ def test_rings_are_distances_and_those_without_a_path_outside():
     points = positions(NEAR["distance"], path_tree(NEAR))
     far = [dist(points[0], point) for point in points]
     assert points[0] == (50, 50)
+    assert positions([0], {}) == [(50, 50)]
     assert far == pytest.approx([0, 10, 10, 20, 20, 30], abs=0.1)
 
 
@@ -366,7 +270,3 @@ def test_no_two_nodes_of_a_large_tree_meet():
     assert len(set(points)) == 40
     for n, parent in before.items():  # nearer to its own path than to the other side
         assert dist(points[n], points[parent]) < 25
-
-
-def test_one_node_is_in_the_middle():
-    assert positions([0], {}) == [(50, 50)]

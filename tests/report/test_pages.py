@@ -6,10 +6,10 @@ import re
 from itertools import pairwise
 
 import pytest
-from contrasts import DARK, LIGHT, colours, contrast
 from samples import HOSTILE, compared, look, make_fraud, make_result, stored_look
 
-from evengraph.metrics import METRICS
+from contrasts import DARK, LIGHT, colours, contrast
+from evengraph.metrics.registry import METRICS
 from evengraph.report import render_page, write_page
 from evengraph.report.compare_page import render_comparison
 from evengraph.report.inspect_page import STYLE as INSPECT

@@ -4,11 +4,20 @@ import os
 from pathlib import Path
 
 import pytest
-from samples import compared, make_fraud, make_result, parse_page, printed, stored_look
+from samples import (
+    compared,
+    explained,
+    make_fraud,
+    make_result,
+    parse_page,
+    printed,
+    stored_look,
+)
 
 from evengraph.report import render_page
 from evengraph.report.compare_page import render_comparison
 from evengraph.report.inspect_page import render_inspection
+from evengraph.report.node_pictures import draw_explanation
 from evengraph.report.page import Link
 from evengraph.report.terminal import (
     comparison_notes,
@@ -68,6 +77,12 @@ def of_inspection(content):
     return [*page, "", printed(inspection_view(content))]
 
 
+def of_explanation(**changes):
+    crossed = {"edge_index": [[0, 1, 0, 2, 2, 3, 1, 2], [1, 0, 2, 0, 3, 2, 2, 1]]}
+    drawn = draw_explanation(explained(**crossed, **changes), [f"n{place}" for place in range(8)])
+    return drawn.replace("><", ">\n<").splitlines()
+
+
 def paper():
     result = make_result(["a", "b", "c"], classes=3, rare=1, seeds=(5, 6), epochs=5)
     return result | {"complete": True, "changed_from_paper": []}
@@ -88,6 +103,7 @@ SNAPSHOTS = {
     "compare": lambda: of_comparison(published()),
     "compare-few": lambda: of_comparison(compared(80.0, 79.0, splits=4, strength="noise")),
     "inspect": lambda: of_inspection(stored_look()),
+    "explain": lambda: of_explanation(cluster=[4, 4, 1, 4, 2]),
 }
 
 

@@ -3,8 +3,17 @@
 import pytest
 import torch
 
-from evengraph.training.ranks import ALONE, LostRankError, Ranks, is_lost, joined_ranks
-from rank_workers import collectives, run_ranks
+from evengraph.datasets import toy
+from evengraph.splits import Natural
+from evengraph.training.ranks import (
+    ALONE,
+    LostRankError,
+    MemoryRows,
+    Ranks,
+    is_lost,
+    joined_ranks,
+)
+from rank_workers import collectives, gradients, run_ranks
 
 
 def test_two_processes_add_up_and_agree(tmp_path):
@@ -64,3 +73,38 @@ def test_one_process_shows_an_error():
 def test_messages_of_torch_that_mean_a_lost_process(message, lost):
     assert is_lost(RuntimeError(message)) is lost
     assert issubclass(LostRankError, ValueError)
+
+
+def test_gradients_are_those_of_all_rows(tmp_path):
+    expected = torch.tensor([[2 / 3 * (3 * 1 + 7 * 3 + 11 * 5), 2 / 3 * (3 * 2 + 7 * 4 + 11 * 6)]])
+    for loss, score, gradient in run_ranks(tmp_path / "ranks", gradients):
+        assert abs(loss - (9 + 49 + 121) / 3) < 1e-4
+        assert score == 1  # that of the first process
+        torch.testing.assert_close(gradient, expected)
+
+
+def test_all_rows_are_one_shard_and_validation_is_one_block():
+    task = Natural(train=0.3, val=0.2)(toy(60, 100, 4, 3), seed=0)
+    supply = MemoryRows(task, task.graph.x)
+    shard = supply.advance()
+    assert supply.advance() is shard
+    assert torch.equal(shard.rows, task.graph.x)
+    assert torch.equal(shard.labelled, task.train_nodes)
+    assert torch.equal(torch.cat([shard.labelled, shard.others]).sort().values, torch.arange(60))
+    ((rows, labels),) = supply.validation()
+    assert torch.equal(rows, task.graph.x[task.val])
+    assert torch.equal(labels, task.graph.y[task.val])
+
+
+def test_processes_share_the_validation_rows():
+    task = Natural(train=0.3, val=0.2)(toy(60, 100, 4, 3), seed=0)
+    views = torch.stack([task.graph.x, -task.graph.x])
+    parts = []
+    for rank in (0, 1):
+        ranks = Ranks(rank, 2)
+        ((rows, labels),) = MemoryRows(task, views[:, ranks.own(60)], ranks).validation()
+        assert len(labels) == rows.shape[1]
+        parts.append(rows)
+    both = torch.cat(parts, dim=1)
+    assert both.shape[1] == int(task.val.sum())
+    torch.testing.assert_close(both.sum(1), views[:, task.val].sum(1))

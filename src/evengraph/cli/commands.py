@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from types import FrameType
@@ -88,7 +88,7 @@ app = typer.Typer(
     help="Node classification with imbalanced classes.",
 )
 # Commands of a wing are named by their module: the main house does not import it.
-COMMANDS = {
+COMMANDS: dict[str, Callable[..., None] | str] = {
     "inspect": inspect,
     "run": run,
     "compare": compare,
@@ -104,8 +104,8 @@ COMMANDS = {
     "methods": methods,
 }
 for name, place in COMMANDS.items():
-    found = getattr(import_module(place), name) if isinstance(place, str) else place
-    app.command(cls=Command)(found)
+    command = getattr(import_module(place), name) if isinstance(place, str) else place
+    app.command(cls=Command)(command)
 app.add_typer(data_app, name="data")
 
 

@@ -74,6 +74,7 @@ def train_methods(
     if not plan.several:
         for failure in outcome.failed.values():
             raise failure.error or ValueError(failure.reason)
+        assert files is not None  # `compare` alone may write nothing
         _finish(plan, outcome, files, refit=refit, draw_map=draw_map, predicts=predicts)
     else:
         _finish_comparison(plan, outcome, files, draw_map)
@@ -265,7 +266,7 @@ def _save_model(
 def _write_model(model: TableModel, selection: Selection, folder: Path) -> None:
     """Save a model for predict and explain, and print which one it is."""
     from evengraph.methods.bases.saving import MAIN
-    from evengraph.metrics import METRICS
+    from evengraph.metrics.registry import METRICS
 
     verb = "replaced the model in" if (folder / MAIN).exists() else "wrote"
     model.save(folder)

@@ -9,14 +9,9 @@ from contextlib import contextmanager
 
 from evengraph.core.text import one_line
 
-SHOWN = 80
-"""How many characters of a value of a user a message shows."""
-
-LISTED = 1000
-"""How many characters of a list of names a message shows."""
-
-MATCHED = 100
-"""How many characters of a name are compared with others."""
+SHOWN = 80  # how many characters of a value of a user a message shows
+LISTED = 1000  # how many characters of a list of names a message shows
+MATCHED = 100  # how many characters of a name are compared with others
 
 
 class ArgumentError(ValueError):

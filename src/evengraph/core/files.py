@@ -14,6 +14,7 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
+from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from time import sleep
@@ -149,6 +150,14 @@ def _remove_if_free(folder: Path) -> None:
 
 ATTEMPTS = 100
 WAIT = 60  # seconds for another process that writes
+
+
+def packaged(name: str) -> Traversable:
+    """A file of experiments/: inside an installed package, above it in a checkout."""
+    installed = files("evengraph").joinpath("experiments", name)
+    if installed.is_file():
+        return installed
+    return Path(__file__).resolve().parents[3] / "experiments" / name
 
 
 class SqliteFile:

@@ -22,35 +22,20 @@ from numpy.typing import NDArray
 from evengraph.core.errors import first_line, short
 from evengraph.core.machine import format_size
 
-FREE_BYTES = 256 * 2**20
-"""What any file may unpack to."""
-
-BYTES_PER_BYTE = 100
-"""What a larger file may unpack to, per byte on disk."""
-
-FREE_VALUES = 2**25
-"""How many values a sparse array may have as a dense one, whatever it stores."""
-
-VALUES_PER_VALUE = 1000
-"""How many it may have per value that it stores."""
-
-FREE_NODES = 1_000_000
-"""How many nodes a file may name without features and labels."""
-
-NODES_PER_EDGE = 100
-"""How many more it may name per edge."""
-
-MAX_COLUMNS = 20_000
-"""Columns of a table."""
-
+FREE_BYTES = 256 * 2**20  # what any file may unpack to
+BYTES_PER_BYTE = 100  # what a larger file may unpack to, per byte on disk
+FREE_VALUES = 2**25  # how many values a sparse array may have as a dense one, whatever it stores
+VALUES_PER_VALUE = 1000  # how many it may have per value that it stores
+FREE_NODES = 1_000_000  # how many nodes a file may name without features and labels
+NODES_PER_EDGE = 100  # how many more it may name per edge
+MAX_COLUMNS = 20_000  # columns of a table
 MAX_INTEGER = 2**31 - 1
 """The largest whole number that a parameter of a method or a protocol may be."""
 
 MAX_HOPS, MAX_STEPS = 100, 1000
 """How far a method may reach along edges: hops that it treats apart, steps of a diffusion."""
 
-MAX_TEXT_BYTES = 2**20
-"""The size of a file that describes an experiment."""
+MAX_TEXT_BYTES = 2**20  # the size of a file that describes an experiment
 
 
 class LimitError(ValueError):

@@ -61,8 +61,15 @@ from evengraph.ops.trees import (
     tree_values,
     trees_from_tables,
 )
-from evengraph.training.ranks import Part, Ranks
-from evengraph.training.row_supply import MemoryRows, RowSupply, Shard, draw, validation_scores
+from evengraph.training.ranks import (
+    MemoryRows,
+    Part,
+    Ranks,
+    RowSupply,
+    Shard,
+    draw,
+    validation_scores,
+)
 
 FULL = 2**16  # rows up to which an epoch sees all of them
 BATCH = 2**13  # labelled rows, and others, in an epoch on more

@@ -22,8 +22,7 @@ from evengraph.core.rng import generator
 from evengraph.core.task import Task
 from evengraph.disk.propagation import FLOAT, VISIBLE, Progress, Workspace
 from evengraph.disk.tables import Table, scratch_folder
-from evengraph.training.ranks import Ranks
-from evengraph.training.row_supply import Shard
+from evengraph.training.ranks import Ranks, Shard
 
 SPAN = 10  # epochs on a shard before the next one is loaded, at most
 MOST = 2**22  # unlabelled rows to copy

@@ -364,7 +364,7 @@ class UnifiedNetwork(nn.Module):
         joint = self.activate(first, True)
         for layer in range(1, last):
             joint = self.activate(self.layer(layer, joint, inputs, clusters), True)
-        weights: nn.ParameterDict = self.weights[last]  # type: ignore[assignment]
+        weights: nn.ParameterDict = self.weights[last]
         semantic = semantic_propagate_subset(joint, clusters(last, joint), near)
         structural = SubsetMatrix(inputs.structural, near) @ joint
         outputs = [semantic @ weights["semantic"], structural @ weights["structural"]]
@@ -406,7 +406,7 @@ class UnifiedNetwork(nn.Module):
             joint: features, or embeddings of both encoders side by side, (N, width)
             returns: (N, width), or (M, width) with nodes
         """
-        weights: nn.ParameterDict = self.weights[number]  # type: ignore[assignment]
+        weights: nn.ParameterDict = self.weights[number]
         groups = clusters(number, joint) if "semantic" in weights else None
         along_paths = inputs.along_paths if number == 0 else None
         separate = number > 0 and not self.share

@@ -47,7 +47,7 @@ from evengraph.lab.tables import (
     significance_table,
     table_csv,
 )
-from evengraph.metrics import HEADLINE, METRICS
+from evengraph.metrics.registry import HEADLINE, METRICS
 from evengraph.report import page
 from evengraph.report.charts import (
     ForestRow,

@@ -11,9 +11,8 @@ from typing import Any
 
 import evengraph
 from evengraph.core.errors import unknown
-from evengraph.core.files import read_settings
+from evengraph.core.files import packaged, read_settings
 from evengraph.lab.store import Row
-from evengraph.pipeline.parameters import packaged
 
 EXPERIMENTS = ("table1", "table2", "table3", "figure2")
 BEYOND = (

@@ -1,4 +1,4 @@
-"""Limits of an experiment file, a line of which can stand for billions of runs."""
+"""Experiment files: TOML that says what to run and how to draw it, checked line by line."""
 
 from __future__ import annotations
 
@@ -20,94 +20,15 @@ from evengraph.methods import METHODS, Method
 from evengraph.pipeline.parameters import check_field, check_type, known_method, parse_seeds
 from evengraph.splits import SPLITS
 
-MOST_VALUES = 10_000
-"""Values of one parameter, and trials of a search."""
-
-MOST_RUNS = 1_000_000
-MOST_PARTS = 100
-"""Parts of a dotted key: to parse one takes memory that grows with their square."""
-
-MOST_QUOTED_PARTS = 10
-"""Those in quotes, between which the others are counted."""
-
-_NO_KEY = re.compile(r"[^\w.\s\"'-]")
-_AFTER_QUOTE = re.compile(r"""["'][ \t]*\.[ \t]*[\w"'-]""")  # a quoted part may hold any character
-
-
-def check_keys(text: str) -> None:
-    """Raise ValueError for a line with a key of too many parts, `a.b.c...`."""
-    for number, line in enumerate(text.split("\n"), 1):  # as TOML, which knows no other line ends
-        if line.lstrip().startswith("#"):
-            continue
-        most = max(part.count(".") for part in _NO_KEY.split(line))
-        if most > MOST_PARTS:
-            raise ValueError(f"line {number}: a key may have at most {MOST_PARTS} parts")
-        if len(_AFTER_QUOTE.findall(line)) > MOST_QUOTED_PARTS:
-            raise ValueError(
-                f"line {number}: a key may have at most {MOST_QUOTED_PARTS} parts in quotes"
-            )
-
-
-def check_count(name: str, count: int) -> None:
-    """Raise ValueError for too many values of a parameter."""
-    if count > MOST_VALUES:
-        raise ValueError(f"{name} must be at most {MOST_VALUES} values, got {count}")
-
-
-def check_runs(spec: Spec) -> None:
-    """Raise ValueError for an experiment of too many runs."""
-    runs = sum(
-        _settings(entry) * (len(spec.seeds) + len(entry.more_seeds)) for entry in spec.entries
-    )
-    runs *= len(spec.setups)
-    if runs > MOST_RUNS:
-        raise ValueError(f"an experiment may have at most {MOST_RUNS:,} runs, this has {runs:,}")
-
-
-def _settings(entry: Entry) -> int:
-    """How many combinations of parameters a method is run with."""
-    trials = int(entry.search.get("trials", 1))
-    return trials * math.prod(map(len, (entry.grid or entry.vary).values()))
-
-
-MOST_WORK = 1_000_000
-"""How many characters to parse at most; a file that needs more has no line."""
-
-
-def line_of(lines: Sequence[str], path: Sequence[str | int]) -> int:
-    """The line where a key begins; otherwise that of the table it belongs in, or 1.
-
-    A key begins after the longest beginning of the file that is valid TOML and lacks it.
-    """
-    work = 0
-    for length in range(len(path), 0, -1):
-        line = 1
-        for count in range(1, len(lines) + 1):
-            beginning = "\n".join(lines[:count])
-            work += len(beginning)
-            if work > MOST_WORK:
-                return 1
-            try:
-                content = tomllib.loads(beginning)
-            except ValueError:  # in the middle of a value
-                continue
-            if _has(content, path[:length]):
-                return line
-            line = count + 1
-    return 1
-
-
-def _has(content: Any, path: Sequence[str | int]) -> bool:
-    for key in path:
-        try:
-            content = content[key]
-        except (KeyError, IndexError, TypeError):
-            return False
-    return True
-
-
+MOST_VALUES = 10_000  # of one parameter, and trials of a search
+MOST_RUNS = 1_000_000  # of an experiment: a line of its file can stand for billions
+MOST_PARTS = 100  # of a dotted key: to parse one takes memory that grows with their square
+MOST_QUOTED_PARTS = 10  # between which the others are counted
+MOST_WORK = 1_000_000  # characters to parse for the line of a mistake; otherwise it has none
 MOST_TEXT = 1000
 DRAWS = ("comparison", "ablation", "sensitivity")
+_NO_KEY = re.compile(r"[^\w.\s\"'-]")
+_AFTER_QUOTE = re.compile(r"""["'][ \t]*\.[ \t]*[\w"'-]""")  # a quoted part may hold any character
 
 Fields = Mapping[str, Any]
 T = TypeVar("T")
@@ -225,7 +146,7 @@ def read_spec(name: str, *, quick: bool = False) -> Spec:
             check_keys(text)
             content = tomllib.loads(text)
             spec = _spec(content, Path(file.name).stem)
-            check_runs(spec)
+            _check_runs(spec)
             return _quick(spec, content.get("quick", {})) if quick else spec
     except tomllib.TOMLDecodeError as error:
         message, _, position = str(error).partition(" (at line ")
@@ -234,8 +155,58 @@ def read_spec(name: str, *, quick: bool = False) -> Spec:
     except RecursionError:
         raise ValueError(f"{file} is nested too deeply.") from None
     except _Mistake as mistake:
-        message, line = str(mistake), line_of(text.splitlines(), mistake.path)
+        message, line = str(mistake), _line_of(text.splitlines(), mistake.path)
     raise ValueError(f"{file}, line {max(line, 1)}: {message.rstrip('.')}.")
+
+
+def check_keys(text: str) -> None:
+    """Raise ValueError for a line with a key of too many parts, `a.b.c...`."""
+    for number, line in enumerate(text.split("\n"), 1):  # as TOML, which knows no other line ends
+        if line.lstrip().startswith("#"):
+            continue
+        most = max(part.count(".") for part in _NO_KEY.split(line))
+        if most > MOST_PARTS:
+            raise ValueError(f"line {number}: a key may have at most {MOST_PARTS} parts")
+        if len(_AFTER_QUOTE.findall(line)) > MOST_QUOTED_PARTS:
+            raise ValueError(
+                f"line {number}: a key may have at most {MOST_QUOTED_PARTS} parts in quotes"
+            )
+
+
+def _check_runs(spec: Spec) -> None:
+    runs = 0
+    for entry in spec.entries:
+        settings = math.prod(map(len, (entry.grid or entry.vary).values()))
+        settings *= int(entry.search.get("trials", 1))
+        runs += settings * (len(spec.seeds) + len(entry.more_seeds)) * len(spec.setups)
+    if runs > MOST_RUNS:
+        raise ValueError(f"an experiment may have at most {MOST_RUNS:,} runs, this has {runs:,}")
+
+
+def _line_of(lines: Sequence[str], path: Sequence[str | int]) -> int:
+    """The line where a key begins; otherwise that of the table it belongs in, or 1.
+
+    A key begins after the longest beginning of the file that is valid TOML and lacks it.
+    """
+    work = 0
+    for length in range(len(path), 0, -1):
+        line = 1
+        for count in range(1, len(lines) + 1):
+            beginning = "\n".join(lines[:count])
+            work += len(beginning)
+            if work > MOST_WORK:
+                return 1
+            try:
+                content: Any = tomllib.loads(beginning)
+            except ValueError:  # in the middle of a value
+                continue
+            try:
+                for key in path[:length]:
+                    content = content[key]
+                return line
+            except (KeyError, IndexError, TypeError):
+                line = count + 1
+    return 1
 
 
 class _Mistake(ValueError):
@@ -330,10 +301,13 @@ def _entry(part: Any, *, shared: Any) -> Entry:
     tables = {table: part.get(table, {}) for table in ("fields", "grid", "search", "vary")}
     for table, content in tables.items():
         _check_table(METHODS[method], content, table)
+    label = _text(part, "label", METHODS[method].title)
+    if not label.strip():
+        raise _Mistake("label must not be empty", "label")
     if not isinstance(part.get("presets", False), bool):
         raise _Mistake("presets must be true or false", "presets")
     return Entry(
-        label=_label(part, METHODS[method].title),
+        label=label,
         method=method,
         shared=shared,
         **tables,
@@ -362,13 +336,13 @@ def _check_value(kind: type[Method], table: str, name: str, value: Any) -> None:
     if table == "search" and name == "trials":
         if type(value) is not int or value < 1:
             raise ValueError("trials must be a whole number of at least 1")
-        check_count(name, value)
+        _check_count(name, value)
         return
     check_field(kind, name)
     values = [value] if table == "fields" else value
     if not isinstance(values, list) or not values:
         raise ValueError(f"{name} must be a list of values")
-    check_count(name, len(values))
+    _check_count(name, len(values))
     if table == "search" and values[-1] == "log":
         values = values[:-1]
         if len(values) != 2:
@@ -378,6 +352,11 @@ def _check_value(kind: type[Method], table: str, name: str, value: Any) -> None:
         kind(**kind.renamed_params({name: option}))
     if table == "search" and is_range(values) and values[0] >= values[1]:
         raise ValueError(f"{name} must run upwards, got {values[0]} to {values[1]}")
+
+
+def _check_count(name: str, count: int) -> None:
+    if count > MOST_VALUES:
+        raise ValueError(f"{name} must be at most {MOST_VALUES} values, got {count}")
 
 
 def _check_labels(entries: Sequence[Entry]) -> None:
@@ -401,13 +380,18 @@ def _check_labels(entries: Sequence[Entry]) -> None:
 
 def _quick(spec: Spec, part: Any) -> Spec:
     """The small part: presets instead of a search, three values of a curve."""
+
+    def some(values: Sequence[Any]) -> list[Any]:  # of the first two thirds, the cheapest
+        indices = (0, len(values) // 3, 2 * len(values) // 3)
+        return list(dict.fromkeys(values[index] for index in indices))
+
     entries = [
         replace(
             entry,
             grid={},
             search={},
             presets=entry.presets or bool(entry.grid or entry.search),
-            vary={name: _three(values) for name, values in entry.vary.items()},
+            vary={name: some(values) for name, values in entry.vary.items()},
             more_seeds=(),
         )
         for entry in spec.entries
@@ -425,12 +409,6 @@ def _quick(spec: Spec, part: Any) -> Spec:
     return small.narrowed(seeds=seeds)
 
 
-def _three(values: Sequence[Any]) -> list[Any]:
-    """Three values from the first two thirds of a curve, which are the cheapest."""
-    indices = (0, len(values) // 3, 2 * len(values) // 3)
-    return list(dict.fromkeys(values[index] for index in indices))
-
-
 def _seeds(part: Mapping[str, Any], key: str, default: str | list[int]) -> list[int]:
     """Seeds as text or a list, which may be empty only if that is the default."""
     value = part.get(key, default)
@@ -439,7 +417,7 @@ def _seeds(part: Mapping[str, Any], key: str, default: str | list[int]) -> list[
             return parse_seeds(value)
         is_list = isinstance(value, list) and (bool(value) or not default)
         if is_list and all(type(seed) is int and 0 <= seed < 2**32 for seed in value):
-            check_count(key, len(value))
+            _check_count(key, len(value))
             return list(dict.fromkeys(value))
         raise ValueError('seeds must be "5-7" or [5, 6, 7], below 2^32')
 
@@ -457,13 +435,6 @@ def _text(part: Mapping[str, Any], key: str, default: str = "") -> str:
         message = f"{key} must be text in quotes of at most {MOST_TEXT} characters"
         raise _Mistake(f"{message}, got {short(value)}", key)
     return value
-
-
-def _label(part: Mapping[str, Any], default: str) -> str:
-    label = _text(part, "label", default)
-    if not label.strip():
-        raise _Mistake("label must not be empty", "label")
-    return label
 
 
 def _check_keys(part: Mapping[str, Any], allowed: Sequence[str], what: str) -> None:

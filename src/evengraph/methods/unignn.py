@@ -180,7 +180,7 @@ class UniGNN(UnifiedMethod):
         return Inputs(sparsify(graph.x.float()), *matrices)
 
     def _structural_layer(self, h: Features, weight: Tensor, inputs: Inputs) -> Tensor:
-        return inputs.structural @ (h @ weight)  # Eq. 2, before sigma
+        return inputs.structural @ (h @ weight)  # Eq. 2, without sigma
 
     # Semantic node encoder
 
@@ -190,13 +190,14 @@ class UniGNN(UnifiedMethod):
         return kmeans(rows, self.num_clusters, seed, start=start, starts=self.cluster_starts)
 
     def _semantic_layer(self, h: Features, weight: Tensor, clusters: Tensor) -> Tensor:
-        # Eq. 5 joins the n nodes of a cluster, each to itself too, and Eq. 6 adds the identity: all
-        # their degrees are n + 1, and a row of the product is (sum of the cluster + own) / (n + 1)
+        # Eq. 5: A_sem joins all n nodes of a cluster, each to itself too. Eq. 6 adds the identity:
+        # degrees are n + 1, and a row of the product is (sum of the cluster + own) / (n + 1). So
+        # the N x N matrix need not be built
         projected = h @ weight
         shape = (self.num_clusters, projected.shape[1])
         sums = projected.new_zeros(shape).index_add(0, clusters, projected)
         degrees = clusters.bincount()[clusters] + 1
-        return (sums[clusters] + projected) / degrees.unsqueeze(1)  # Eq. 6, before sigma
+        return (sums[clusters] + projected) / degrees.unsqueeze(1)  # Eq. 6, without sigma
 
     def _stored(self, layer: int, h: Features) -> Tensor:
         """S of the training graph as it was found last."""
@@ -216,15 +217,16 @@ class UniGNN(UnifiedMethod):
         """H_sem || H_struct of the last layer; without an encoder, what the other one gives."""
         h: Any = inputs.x
         for layer, weights in enumerate(self.net_.weights):
-            names = sorted(weights)
-            alone = layer > 0 and not self.share_embeddings  # each encoder takes its own half of h
-            outputs = []
-            for name, part in zip(names, h.chunk(len(names), 1) if alone else [h, h], strict=False):
+            names, outputs = sorted(weights), []
+            parts = [h] * len(names)
+            if layer > 0 and not self.share_embeddings:  # each encoder takes its own columns of h
+                parts = h.chunk(len(names), dim=1)
+            for name, part in zip(names, parts, strict=True):
                 if name == "semantic":
                     outputs.append(self._semantic_layer(part, weights[name], find(layer, h)))
                 else:
                     outputs.append(self._structural_layer(part, weights[name], inputs))
-            h = dropout(torch.cat(outputs, dim=1).relu(), rate)  # sigma
+            h = dropout(torch.cat(outputs, dim=1).relu(), rate)  # sigma of Eq. 2 and 6
         joint: Tensor = h
         return joint
 
@@ -236,6 +238,7 @@ class UniGNN(UnifiedMethod):
         return logits
 
     def _labelled_loss(self, logits: Tensor, task: Task) -> Tensor:
+        """L, over V_l."""
         nodes, counts = task.train_nodes, task.class_counts
         omega = 1 / counts.clamp(min=1)  # Eq. 9
         if not self.class_weights:
@@ -264,6 +267,7 @@ class UniGNN(UnifiedMethod):
         return nodes, predicted[nodes]
 
     def _loss(self, logits: Tensor, pseudo: tuple[Tensor, Tensor], task: Task) -> Tensor:
+        """L_total; without pseudo-labels, L."""
         loss, (nodes, labels) = self._labelled_loss(logits, task), pseudo
         if nodes.numel():
             pseudo_loss = cross_entropy(logits[nodes], labels)  # Eq. 13

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import leaky_relu
 
 from evengraph.fast.dropout import Noise, Share, relu_dropout
-from evengraph.ops.attention import EdgeList, attend, list_edges
+from evengraph.ops.attention import attend, list_edges
 from evengraph.ops.sparse import Sparse, take
 from evengraph.ops.synthesis import Propagation
 
@@ -141,21 +141,9 @@ class AttentionConv(Convolution):
         """The weighted mean over edges."""
         edges = list_edges(propagation)
         values = projected.unflatten(1, (self.heads, -1))  # (N, H, d)
-        as_target, as_source = self.node_scores(projected)
-        scores = edge_scores(as_target, as_source, edges)
-        return attend(edges, scores, values).flatten(1) + self.bias
-
-    def node_scores(self, projected: Tensor) -> Tensor:
-        """What nodes add to the scores of their edges as targets and as sources, (2, N, H)."""
-        values = projected.unflatten(1, (self.heads, -1))
-        scores: Tensor = (values * self.attention.unsqueeze(1)).sum(-1)
-        return scores
-
-
-def edge_scores(as_target: Tensor, as_source: Tensor, edges: EdgeList) -> Tensor:
-    """Scores of edges before the softmax, (K, H), from those of their nodes, (N, H)."""
-    scores = take(as_target, edges.targets) + take(as_source, edges.sources)
-    return leaky_relu(scores, SLOPE)
+        as_target, as_source = (values * self.attention.unsqueeze(1)).sum(-1)  # (N, H) each
+        scores = take(as_target, edges.targets) + take(as_source, edges.sources)
+        return attend(edges, leaky_relu(scores, SLOPE), values).flatten(1) + self.bias
 
 
 MakeConv = Callable[[int, int], Convolution]
@@ -259,7 +247,6 @@ class _Network(nn.Module, ABC):
         """Embeddings from the encoder's output before its activation."""
         return relu_dropout(first, self.dropout, training=dropout, noise=self.noise, share=share)
 
-    @abstractmethod
     def classify(
         self,
         first: Tensor,
@@ -273,6 +260,14 @@ class _Network(nn.Module, ABC):
         No dropout precedes it, so a pass with dropout and one without can share the encoder.
         `share` is as in `relu_dropout`.
         """
+        embeddings = self.embed(first, dropout=dropout, share=share)
+        return self._output(embeddings, propagation, dropout, share)
+
+    @abstractmethod
+    def _output(
+        self, embeddings: Tensor, propagation: Propagation, dropout: bool, share: Share | None
+    ) -> Tensor:
+        """Logits from embeddings."""
 
 
 class GraphNetwork(_Network):
@@ -293,16 +288,9 @@ class GraphNetwork(_Network):
         super().__init__(conv(num_features, hidden), dropout)
         self.classifier = GraphClassifier(hidden, hidden, num_classes, dropout, conv)
 
-    def classify(
-        self,
-        first: Tensor,
-        propagation: Propagation,
-        *,
-        dropout: bool = False,
-        share: Share | None = None,
+    def _output(
+        self, embeddings: Tensor, propagation: Propagation, dropout: bool, share: Share | None
     ) -> Tensor:
-        """See `_Network.classify`."""
-        embeddings = self.embed(first, dropout=dropout, share=share)
         logits: Tensor = self.classifier(embeddings, propagation, dropout=dropout, share=share)
         return logits
 
@@ -326,16 +314,10 @@ class PlainNetwork(_Network):
         self.last = last(hidden, num_classes)
         self.last.decays = False  # type: ignore[assignment]
 
-    def classify(
-        self,
-        first: Tensor,
-        propagation: Propagation,
-        *,
-        dropout: bool = False,
-        share: Share | None = None,
+    def _output(
+        self, embeddings: Tensor, propagation: Propagation, dropout: bool, share: Share | None
     ) -> Tensor:
-        """See `_Network.classify`."""
-        logits: Tensor = self.last(self.embed(first, dropout=dropout, share=share), propagation)
+        logits: Tensor = self.last(embeddings, propagation)
         return logits
 
 

@@ -49,18 +49,6 @@ def attend(edges: EdgeList, scores: Tensor, values: Tensor) -> Tensor:
         values: (N, H, d)
         returns: (N, H, d)
     """
-    shares = edge_shares(edges, scores)
-    messages = take(values.flatten(1), edges.sources).view(-1, *values.shape[1:])
-    weighted = (shares.unsqueeze(2) * messages).flatten(1)
-    return scatter_sum(weighted, edges.targets, edges.num_nodes).view_as(values)
-
-
-def edge_shares(edges: EdgeList, scores: Tensor) -> Tensor:
-    """The softmax of the scores over the edges of each target.
-
-    Shapes:
-        scores, returns: (K, H)
-    """
     size, heads = edges.num_nodes, scores.shape[1]
     index = edges.targets.unsqueeze(1).expand(-1, heads)
     highest = scores.new_full((size, heads), -torch.inf)
@@ -69,7 +57,10 @@ def edge_shares(edges: EdgeList, scores: Tensor) -> Tensor:
     if edges.weights is not None:
         shares = shares * edges.weights.unsqueeze(1)
     total = scatter_sum(shares, edges.targets, size)
-    return shares / take(torch.where(total > 0, total, 1.0), edges.targets)
+    shares = shares / take(torch.where(total > 0, total, 1.0), edges.targets)
+    messages = take(values.flatten(1), edges.sources).view(-1, *values.shape[1:])
+    weighted = (shares.unsqueeze(2) * messages).flatten(1)
+    return scatter_sum(weighted, edges.targets, size).view_as(values)
 
 
 def _attached(graph: AttachedGraph) -> EdgeList:

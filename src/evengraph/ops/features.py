@@ -240,20 +240,10 @@ def node_signatures(x: Tensor, edge_index: Tensor) -> Tensor:
         returns: float64, (N, 6)
     """
     features, num_nodes = feature_signatures(x), x.shape[0]
-    matrix = undirected_adjacency(edge_index, num_nodes)
-    neighbours = Sparse.from_scipy(matrix, x.device, torch.float64)
-    return join_signatures(features, neighbours @ sent_signatures(features))
-
-
-def sent_signatures(features: Tensor, start: int = 0) -> Tensor:
-    """What nodes from an index on add to the signatures of their neighbours, (n, 3)."""
     sums, length = features.split([2, 1], dim=1)
-    waves = _waves(len(features), features.device, start)
-    return torch.cat([sums + waves, length.square() + 1], dim=1)
-
-
-def join_signatures(features: Tensor, received: Tensor) -> Tensor:
-    """Signatures of nodes from those of their features and the sums of `sent_signatures`."""
+    sent = torch.cat([sums + _waves(num_nodes, x.device), length.square() + 1], dim=1)
+    neighbours = undirected_adjacency(edge_index, num_nodes)
+    received = Sparse.from_scipy(neighbours, x.device, torch.float64) @ sent
     around, scale = received.split([2, 1], dim=1)
     return torch.cat([features, around, scale.sqrt()], dim=1)
 
@@ -273,8 +263,8 @@ def matching_signatures(signatures: Tensor, before: Tensor) -> Tensor:
     return same
 
 
-def _waves(size: int, device: torch.device, start: int = 0) -> Tensor:
-    """Fixed, non-repeating numbers between -1 and 1, of indices from `start` on, (size, 2)."""
-    index = torch.arange(start + 1, start + size + 1, dtype=torch.float64).unsqueeze(1)
+def _waves(size: int, device: torch.device) -> Tensor:
+    """Fixed, non-repeating numbers between -1 and 1, (size, 2)."""
+    index = torch.arange(1, size + 1, dtype=torch.float64).unsqueeze(1)
     turns = torch.tensor(TURNS, dtype=torch.float64)
     return (2 * torch.pi * (index * turns).frac()).cos().to(device)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import scipy.sparse as sp
 import torch
@@ -146,10 +146,7 @@ def cosine_weights(conflicts: Tensor, least: float, most: float) -> Tensor:
 
 
 ClassLoss = Literal["cross_entropy", "reweight", "balanced_softmax"]
-CLASS_LOSSES: tuple[str, ...] = get_args(ClassLoss)
-
 NamedLoss = Literal["cross_entropy", "reweight", "balanced_softmax", "renode"]
-NAMED_LOSSES: tuple[str, ...] = get_args(NamedLoss)
 
 
 class ClassTerms(NamedTuple):

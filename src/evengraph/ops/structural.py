@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -74,38 +74,21 @@ def bounded_path_weights(
     return _all_rows(paths, thinning), thinning
 
 
-def _paths(matrix: Matrix, alpha: int) -> Paths:
+def _paths(matrix: Matrix, alpha: int) -> Any:
     return DevicePaths(matrix, alpha) if isinstance(matrix, Tensor) else HostPaths(matrix, alpha)
 
 
-def _all_rows(paths: Paths, thinning: Thinning | None = None) -> Matrix:
+def _all_rows(paths: Any, thinning: Thinning | None = None) -> Matrix:
     rows = _blocks(paths.walks, np.arange(paths.walks.size))
     return paths.join([paths.weights(block, thinning) for block in rows])
 
 
-class Paths(Protocol):
-    """Shortest paths of a graph, for some rows at a time."""
-
-    @property
-    def direct(self) -> int:
-        """Entries of the adjacency matrix."""
-
-    @property
-    def walks(self) -> NDArray[np.float64]:
-        """Number of walks of at most alpha steps from each node: at least the nodes it reaches."""
-
-    def weights(self, rows: NDArray[np.int64], thinning: Thinning | None = None) -> Any:
-        """Rows of the matrix: 1 / SPD(i, j)."""
-
-    def count(self, rows: NDArray[np.int64]) -> int:
-        """Entries of these rows."""
-
-    def join(self, blocks: Sequence[Any]) -> Matrix:
-        """The matrix of consecutive blocks of rows."""
-
-
 class HostPaths:
-    """`Paths` by SciPy."""
+    """Shortest paths of a graph by SciPy, for some rows at a time.
+
+    `direct` is the number of edges. `walks` counts the walks of at most alpha steps from each node:
+    no fewer than the nodes that it reaches. `DevicePaths` does the same on a GPU.
+    """
 
     def __init__(self, matrix: sp.csr_matrix, alpha: int) -> None:
         self.alpha, self.direct = alpha, matrix.nnz
@@ -115,18 +98,18 @@ class HostPaths:
             self.walks = np.asarray(self.looped @ self.walks)
 
     def weights(self, rows: NDArray[np.int64], thinning: Thinning | None = None) -> sp.csr_matrix:
-        """From the distances."""
+        """Rows of the matrix: 1 / SPD(i, j)."""
         nearness = self._nearness(rows)
         np.subtract(self.alpha + 1, nearness.data, out=nearness.data)  # the distance
         np.reciprocal(nearness.data, out=nearness.data)
         return nearness if thinning is None else _thinned(nearness, rows, thinning)
 
     def count(self, rows: NDArray[np.int64]) -> int:
-        """The entries have to be found."""
+        """Entries of these rows, which have to be found."""
         return int(self._nearness(rows).nnz)
 
     def join(self, blocks: Sequence[sp.csr_matrix]) -> sp.csr_matrix:
-        """Blocks one below the other."""
+        """The matrix of consecutive blocks of rows."""
         return sp.vstack(blocks, format="csr") if blocks else self.looped
 
     def _nearness(self, rows: NDArray[np.int64]) -> sp.csr_matrix:
@@ -170,7 +153,7 @@ def _thinned(weights: sp.csr_matrix, rows: NDArray[np.int64], thinning: Thinning
     return weights
 
 
-def _expected_entries(paths: Paths, most: float) -> float | None:
+def _expected_entries(paths: Any, most: float) -> float | None:
     """Count entries in bounded memory: None if there are at most so many, else about how many."""
     if paths.walks.sum() <= most:  # the cheap bound already fits
         return None
@@ -182,7 +165,7 @@ def _expected_entries(paths: Paths, most: float) -> float | None:
         entries += paths.count(block)
         seen += block.size
         if entries > most:
-            return entries * num_nodes / seen
+            return float(entries * num_nodes / seen)
     return None
 
 

@@ -1,4 +1,4 @@
-"""Standing: one method of a comparison; comparison_rows(): the rows of comparison.csv."""
+"""Comparison: which of several methods is better on the same splits, and which one to use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import evengraph
 from evengraph.core.files import csv_text, write_atomic
 from evengraph.core.records import Record, mean_and_deviation
 from evengraph.methods import Method
-from evengraph.metrics import HEADLINE, METRICS
+from evengraph.metrics.registry import HEADLINE, METRICS
 from evengraph.metrics.significance import (
     ENOUGH_SPLITS,
     FEWEST_SPLITS,

@@ -7,7 +7,7 @@ import os
 import platform
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
@@ -206,6 +206,12 @@ def score(
             "calibrator": calibrators[0].as_dict(),
             "metrics": {n: metrics.pop(n) for n in list(metrics) if METRICS[n].calibration},
         }
+    base_rates, curve = None, None
+    if task.num_classes == 2:
+        positive = positive_class(task.class_counts) if job.positive is None else job.positive
+        ranking = task.graph.y[task.test] == positive, probabilities[task.test, positive]
+        base_rates = base_rate_sweep(*ranking, values["tuned_threshold"], job.costs) or None
+        curve = precision_recall_points(*ranking) or None
     (main,) = (history for history in method.history_ if history.main)
     record = Record(
         seed=job.seed,
@@ -232,34 +238,11 @@ def score(
         summary=list(method.summary_) or None,
         notes=list(method.notes_) or None,
         agreement=_agreement(method, task, probabilities) if job.disk is None else None,
-        base_rates=_base_rates(job, task, probabilities, values),
-        precision_recall=_precision_recall(job, task, probabilities),
+        base_rates=base_rates,
+        precision_recall=curve,
         resolved=method.resolved_params or None,
     )
     return FittedMethod(method, task, probabilities, record)
-
-
-def _base_rates(
-    job: Job, task: Task, probabilities: Tensor, values: Mapping[str, Any]
-) -> list[dict[str, float]] | None:
-    """What the threshold would give at other base rates; None unless there are two classes."""
-    if task.num_classes != 2:
-        return None
-    ranking = _ranking(job, task, probabilities)
-    return base_rate_sweep(*ranking, values["tuned_threshold"], job.costs) or None
-
-
-def _precision_recall(job: Job, task: Task, probabilities: Tensor) -> list[list[float]] | None:
-    """The precision-recall curve on the test nodes; None unless there are two classes."""
-    if task.num_classes != 2:
-        return None
-    return precision_recall_points(*_ranking(job, task, probabilities)) or None
-
-
-def _ranking(job: Job, task: Task, probabilities: Tensor) -> tuple[Tensor, Tensor]:
-    """Which test nodes are of the positive class, and their scores."""
-    positive = positive_class(task.class_counts) if job.positive is None else job.positive
-    return task.graph.y[task.test] == positive, probabilities[task.test, positive]
 
 
 def _agreement(method: Method, task: Task, probabilities: Tensor) -> list[dict[str, Any]] | None:

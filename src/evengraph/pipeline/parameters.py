@@ -9,15 +9,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from functools import cache
 from importlib.resources import files
-from importlib.resources.abc import Traversable
-from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from evengraph.core.errors import short, unknown
+from evengraph.core.files import packaged
 from evengraph.core.untrusted import MAX_INTEGER
 from evengraph.methods import METHODS
 from evengraph.methods.bases.method import split_words
-from evengraph.metrics import HEADLINE
+from evengraph.metrics.registry import HEADLINE
 
 MOST_SEEDS = 1000
 MOST_LISTED = 10_000
@@ -212,11 +211,3 @@ def _presets() -> list[dict[str, Any]]:
     text = packaged("presets.toml").read_text(encoding="utf-8")
     presets: list[dict[str, Any]] = tomllib.loads(text)["preset"]
     return presets
-
-
-def packaged(name: str) -> Traversable:
-    """A file of experiments/: inside an installed package, above it in a checkout."""
-    installed = files("evengraph").joinpath("experiments", name)
-    if installed.is_file():
-        return installed
-    return Path(__file__).resolve().parents[3] / "experiments" / name

@@ -26,10 +26,10 @@ from evengraph.core.records import Record, mean_and_deviation
 from evengraph.core.task import Task
 from evengraph.inspection.measures import count_edges
 from evengraph.methods import METHODS, Method, portfolio
-from evengraph.metrics import METRICS, comparable_metrics
 from evengraph.metrics.binary import positive_class
 from evengraph.metrics.decisions import Costs
 from evengraph.metrics.evaluation import Validation
+from evengraph.metrics.registry import METRICS, comparable_metrics
 from evengraph.pipeline.comparison import Comparison, Standing, conclude
 from evengraph.pipeline.executor import (
     Executor,
@@ -58,14 +58,14 @@ class Splits:
         self.protocol = protocol
         self.classes: list[str] = []
         self.class_counts = torch.zeros(0)
-        self._seed, self._task = -1, None
+        self._drawn: tuple[int, Task] | None = None
         self._ratios: dict[int, float] = {}
 
     def __call__(self, graph: Data, *, seed: int) -> Task:
         """The split of a seed."""
-        if self._task is None or seed != self._seed:
-            self._seed, self._task = seed, self._draw(graph, seed)
-        return self._task
+        if self._drawn is None or self._drawn[0] != seed:
+            self._drawn = seed, self._draw(graph, seed)
+        return self._drawn[1]
 
     def _draw(self, graph: Data, seed: int) -> Task:
         task = self.protocol(graph, seed=seed)
@@ -344,17 +344,17 @@ def _gather(
     standings = []
     for label in labels if seeds else ():
         records = [tried[label, seed][chosen[label, seed]] for seed in seeds]
-        result = method_result(plan, label, records, environment)
+        content = method_result(plan, label, records, environment)
         standings.append(
             Standing(
                 label=label,
                 title=_title(plan.methods, label),
-                settings=result["method"]["fields"],
-                changed=result["method"]["changed"],
+                settings=content["method"]["fields"],
+                changed=content["method"]["changed"],
                 records=records,
                 candidates=[chosen[label, seed] for seed in seeds],
                 seconds=fmean(r.seconds for seed in seeds for r in tried[label, seed].values()),
-                result=result,
+                result=content,
             )
         )
     return RunResults(standings, failed, seeds)

@@ -117,10 +117,7 @@ def strip(
     # at least two points wide, so that close seeds look close
     pad = max((high - low) * 0.12, (2.0 - (high - low)) / 2)
     low, high = low - pad, high + pad
-
-    def x(value: float) -> str:
-        return percent(100 * (value - low) / (high - low))
-
+    x = _scale((low, high))
     marks = [tag("line", y1=14, x2="100%", y2=14, class_="axis")]
     if middle is not None:
         band = {"x": x(middle - width), "width": percent(200 * width / (high - low))}
@@ -257,11 +254,10 @@ def _line(row: ForestRow, limits: Interval, zero: bool) -> Markup:
     x = _scale(limits)
     marks = [tag("line", y1="50%", y2="50%", x2="100%", class_="grid")]
     if zero:
-        marks.append(tag("line", x1=x(0), x2=x(0), y2="100%", class_="axis"))
+        marks.append(_upright(x(0), "axis"))
     marks += [tag("circle", cx=x(v), cy="50%", r=2.5, class_="seed") for v in row.points]
     if row.paper is not None:
-        at = {"x1": x(row.paper), "x2": x(row.paper)}
-        marks.append(tag("line", **at, y1="15%", y2="85%", class_="paper"))
+        marks.append(_upright(x(row.paper), "paper", y1="15%", y2="85%"))
     if row.interval is not None:
         ends = {"x1": x(row.interval[0]), "x2": x(row.interval[1])}
         marks.append(tag("line", **ends, y1="50%", y2="50%", class_="whisker"))

@@ -38,6 +38,7 @@ from evengraph.report.page import (
     verdict,
 )
 from evengraph.report.view import (
+    TERMS,
     Comparison,
     Standing,
     dataset_title,
@@ -46,16 +47,6 @@ from evengraph.report.view import (
 )
 
 MANY = 8  # columns of a table; more stand closer
-_GLOSSARY = {
-    "95% interval": "Of a mean: Student's t over splits. Of a difference: the same over the "
-    "differences per split, widened for nodes that splits share (Nadeau and Bengio) and corrected "
-    "for the number of comparisons (Holm).",
-    "Significant": "The corrected interval of the difference excludes 0.",
-    "On these nodes": "Significant for the labelled nodes of this graph, with an interval that "
-    "does not allow for shared nodes; less certain for other nodes.",
-    "ECE": "Expected calibration error: how far confidence is from accuracy. Calibrated: after "
-    "temperature scaling on validation nodes; shifted: with a shift of each class as well.",
-}
 
 
 def render_comparison(
@@ -83,7 +74,7 @@ def render_comparison(
         *comparison_sections(view, pages),
         origin_section(comparison, every, changed=changed or None),
         _settings(view),
-        glossary("How to read this page", {view.metric.heading: view.metric.meaning, **_GLOSSARY}),
+        glossary("How to read this page", {view.metric.heading: view.metric.meaning, **TERMS}),
     ]
     title = f"Methods compared on {dataset_title(comparison.get('dataset'))}"
     return render(comparison, title, _heading(view, title, every), sections)

@@ -110,7 +110,10 @@ def _cards(view: Inspection) -> Markup:
     elif not view.unlabelled:
         cards.append(("Within two hops of a label", DASH, "", "every node is labelled"))
     heading = tag("h2", "Key numbers", class_="unseen")
-    drawn = (card(*texts, tag("p", below, class_="quiet")) for *texts, below in cards)
+    drawn = (
+        card(title, value, unit, tag("p", text, class_="quiet"))
+        for title, value, unit, text in cards
+    )
     return tag("section", heading, *drawn, class_="cards")
 
 

@@ -39,9 +39,11 @@ def model_card(
     extra = part(about, "extra")
     names = [str(name) for name in items(about, "class_names")]
     names = names or [f"class {index}" for index in range(len(counts))]
+    label, kinds = lookup(extra, "columns", "label"), plural(len(names), "class", "classes")
+    predicts = f"{kinds} of nodes" if label is None else f"{code(label)}, {kinds}"
     parts = [
         MARK,
-        f"# {title}: {_predicts(extra, names)}",
+        f"# {title}: {predicts}",
         _summary(extra, title, names),
         "## How to load it",
         _usage(extra, folder),
@@ -67,18 +69,13 @@ def code(text: object) -> str:
     return f"{fence}{space}{plain}{space}{fence}".replace("|", "\\|")
 
 
-def _predicts(extra: Mapping[str, Any], names: Sequence[str]) -> str:
-    label = lookup(extra, "columns", "label")
-    kinds = plural(len(names), "class", "classes")
-    return f"{kinds} of nodes" if label is None else f"{code(label)}, {kinds}"
-
-
 def _summary(extra: Mapping[str, Any], title: str, names: Sequence[str]) -> str:
     shown = ", ".join(map(code, names[:LISTED])) + (" and others" if names[LISTED:] else "")
     text = f"{title} predicts to which class a node of a graph belongs: {shown}."
     score, interval = balanced_accuracy(extra)
+    between = "" if interval is None else f" (95% interval {interval_text(interval)})"
     if score is not None:
-        text += f" On test nodes its balanced accuracy was {decimals(score)}%{_between(interval)}."
+        text += f" On test nodes its balanced accuracy was {decimals(score)}%{between}."
     return text
 
 
@@ -146,7 +143,12 @@ def _scores(extra: Mapping[str, Any]) -> list[str]:
     known = {name: value for name, value in tested.items() if name in METRICS}
     if not known:
         return []
-    intervals = {"balanced_accuracy": balanced_accuracy(extra)[1], "accuracy": _accuracy(extra)}
+    matrix = _matrix(extra)
+    hits = sum(row[index] for index, row in enumerate(matrix))
+    intervals = {
+        "balanced_accuracy": mean_recall_interval(matrix),
+        "accuracy": share_interval(hits, sum(map(sum, matrix))),
+    }
     rows = [
         [METRICS[name].heading, metric_value(name, value), interval_text(intervals.get(name))]
         for name, value in known.items()
@@ -160,8 +162,7 @@ def _scores(extra: Mapping[str, Any]) -> list[str]:
 
 def _classes(extra: Mapping[str, Any], names: Sequence[str], counts: Sequence[int]) -> list[str]:
     """Scores of each class; nothing without test predictions."""
-    scores = class_scores(extra, counts)
-    rows = [[code(name), *row] for name, row in zip(names, scores, strict=False)]
+    rows = [[code(n), *row] for n, row in zip(names, class_scores(extra, counts), strict=False)]
     heads = ["class", "training labels", "test nodes", "precision", "recall"]
     heads += ["95% interval of recall", "F1"]
     return ["## Classes", _table(heads, rows)] if rows else []
@@ -243,14 +244,8 @@ def _limits(extra: Mapping[str, Any], names: Sequence[str]) -> list[str]:
 
 def balanced_accuracy(extra: Mapping[str, Any]) -> tuple[float | None, Interval | None]:
     """Balanced accuracy on test nodes in percent, and its interval as fractions."""
-    matrix = _matrix(extra)
-    return number(lookup(extra, "test", "balanced_accuracy")), mean_recall_interval(matrix)
-
-
-def _accuracy(extra: Mapping[str, Any]) -> Interval | None:
-    matrix = _matrix(extra)
-    hits = sum(row[index] for index, row in enumerate(matrix))
-    return share_interval(hits, sum(map(sum, matrix)))
+    score = number(lookup(extra, "test", "balanced_accuracy"))
+    return score, mean_recall_interval(_matrix(extra))
 
 
 def _matrix(extra: Mapping[str, Any]) -> list[list[float]]:
@@ -267,10 +262,6 @@ def _share(part: float, whole: float) -> float:
 def interval_text(interval: Interval | None) -> str:
     """Format an interval in percent; empty without one."""
     return "" if interval is None else " to ".join(decimals(100 * end) for end in interval)
-
-
-def _between(interval: Interval | None) -> str:
-    return "" if interval is None else f" (95% interval {interval_text(interval)})"
 
 
 def _list(lines: Sequence[str]) -> str:

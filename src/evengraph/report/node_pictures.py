@@ -316,8 +316,8 @@ class _Neighbourhood:
     def _halos(self) -> Iterator[Markup]:
         for (x, y), radius, shown in zip(self.points, self.radii, self.halos, strict=False):
             if shown:
-                look = {"fill": SAME_CLUSTER, "fill_opacity": 0.6}
-                yield tag("circle", cx=x, cy=y, r=round(radius + 6, 1), **look)
+                place = {"cx": x, "cy": y, "r": round(radius + 6, 1)}
+                yield tag("circle", **place, fill=SAME_CLUSTER, fill_opacity=0.6)
 
     def _marks(self) -> Iterator[Markup]:
         """A mark per node: a circle, or a square if it is evidence against the prediction."""
@@ -349,8 +349,9 @@ class _Neighbourhood:
         taken = [(x - r, y - r, x + r, y + r) for (x, y), r in both]
         rings = [(self._ring_name(n), self._ring_box(n, taken)) for n in range(len(self.rings))]
         for text, box in rings:
-            at = {"x": round(box[0] + 20, 1), "y": round(box[3] - 1, 1), "text_anchor": "middle"}
-            yield tag("text", text, **at, font_size=10, fill="#66707d", paint_order="stroke")
+            x, y = round(box[0] + 20, 1), round(box[3] - 1, 1)
+            look = {"fill": "#66707d", "paint_order": "stroke"}
+            yield tag("text", text, x=x, y=y, text_anchor="middle", font_size=10, **look)
         taken += [box for _, box in rings]
         weights = [abs(value) for value in self.near["contribution"]]
         others = sorted(range(1, len(weights)), key=lambda index: -weights[index])

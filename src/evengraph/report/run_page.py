@@ -206,7 +206,7 @@ def _summaries(view: Result) -> Markup:
 
 def _precision_recall(view: Result) -> Markup:
     """Precision against recall on the test nodes, one line per seed; nothing without it."""
-    series = {}
+    series: dict[str, list[tuple[float, float]]] = {}
     for run in view.runs:
         pairs = [
             (number(lookup(p, 0)), number(lookup(p, 1))) for p in items(run, "precision_recall")
@@ -320,7 +320,8 @@ def _agreement(view: Result) -> Markup:
         return Markup("")
     largest = max(nodes for nodes, _ in bands.values())
     overall = 100 * sum(hits for _, hits in bands.values()) / sum(n for n, _ in bands.values())
-    rows, high = [], 0.0
+    rows: list[Markup] = []
+    high = 0.0
     for low in sorted(bands, reverse=True):
         nodes, hits = bands[low]
         name = f"{100 * low:g} to {100 * high:g}% agree" if low else f"below {100 * high:g}% agree"

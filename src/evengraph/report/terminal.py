@@ -27,7 +27,7 @@ from evengraph.report.markup import (
     signed,
 )
 from evengraph.report.model_card import FEW
-from evengraph.report.view import Comparison, Inspection, Result, Score, with_interval
+from evengraph.report.view import TERMS, Comparison, Inspection, Result, Score, with_interval
 
 Content = Mapping[str, Any]
 
@@ -46,11 +46,6 @@ def plain_table(
         style = "dim" if name in dim else None
         table.add_column(name, justify="right", style=style, no_wrap=True)
     return table
-
-
-def _two_columns() -> Table:
-    left, right = Column(style="dim", no_wrap=True), Column(overflow="fold")
-    return Table.grid(left, right, padding=(0, 2, 0, 0))
 
 
 SHOWN_IN_FULL = 3  # runs whose summaries are shown in full
@@ -340,10 +335,7 @@ def comparison_notes(comparison: Content) -> list[str]:
             "that splits share."
         )
     if any(pair["strength"] == "here" for pair in pairs):
-        lines.append(
-            "On these nodes: significant for this graph's labelled nodes, with an interval that "
-            "does not allow for shared nodes; less certain for other nodes."
-        )
+        lines.append(f"On these nodes: {TERMS['On these nodes']}")
     if comparison["positive"] is not None:
         index = comparison["classes"].index(comparison["positive"])
         size, total = comparison["class_counts"][index], sum(comparison["class_counts"])
@@ -352,12 +344,7 @@ def comparison_notes(comparison: Content) -> list[str]:
             f"nodes. {abbreviations(_two_class_metrics(view))}. The "
             "threshold has the best F1 on validation nodes, before calibration."
         )
-    lines.append(
-        "ECE: how far confidence is from accuracy; calibrated: after temperature scaling, which "
-        "changes no decision; shifted: after a shift of each class as well, which may. Both use "
-        "validation nodes."
-    )
-    return lines + _uncalibrated(view)
+    return [*lines, f"ECE: {TERMS['ECE']}", *_uncalibrated(view)]
 
 
 def _uncalibrated(view: Comparison) -> list[str]:
@@ -426,9 +413,10 @@ def _facts(view: Inspection) -> Text:
         f"isolated {integer(degrees.get('isolated'))}",
         plural(int(number(lookup(view.content, "components", "count")) or 0), "component"),
     ]
-    line = Text(str(view.content.get("name") or "The graph"), style="bold")
-    line = Text.assemble(line, "  ")
-    return line.append(f"{' · '.join(facts)}\n{' · '.join(more)}", style="dim")
+    name = str(view.content.get("name") or "The graph")
+    return Text.assemble((name, "bold"), "  ").append(
+        f"{' · '.join(facts)}\n{' · '.join(more)}", style="dim"
+    )
 
 
 def _classes(view: Inspection) -> Table:
@@ -445,7 +433,10 @@ def _classes(view: Inspection) -> Table:
             bar(row.labelled, rows[0].labelled),
             _percent(row.homophily),
             Text(_percent(row.chance), style="dim"),
-            *(Text(_percent(value), style=_reach_style(value)) for value in row.reach),
+            *(
+                Text(_percent(v), style="red" if v < 25 else "yellow" if v < 75 else "green")
+                for v in row.reach
+            ),
         )
     if within:
         table.add_row("any class", "", "", "", "", *map(_percent, within), style="dim")
@@ -465,8 +456,9 @@ def _percent(value: float | None) -> str:
     return percentage(None if value is None else value / 100)
 
 
-def _reach_style(value: float) -> str:
-    return "red" if value < 25 else "yellow" if value < 75 else "green"
+def _two_columns() -> Table:
+    left, right = Column(style="dim", no_wrap=True), Column(overflow="fold")
+    return Table.grid(left, right, padding=(0, 2, 0, 0))
 
 
 def method_card(method: Content) -> Table:

@@ -360,6 +360,18 @@ def _precision(run: Content, index: int) -> float | None:
     return None if hits is None or predicted <= 0 else 100 * hits / predicted
 
 
+# words of a comparison and what they mean
+TERMS = {
+    "95% interval": "Of a mean: Student's t over splits. Of a difference: the same over the "
+    "differences per split, widened for nodes that splits share (Nadeau and Bengio) and corrected "
+    "for the number of comparisons (Holm).",
+    "Significant": "The corrected interval of the difference excludes 0.",
+    "On these nodes": "Significant for the labelled nodes of this graph, with an interval that "
+    "does not allow for shared nodes; less certain for other nodes.",
+    "ECE": "Expected calibration error: how far confidence is from accuracy. Calibrated: after "
+    "temperature scaling, which changes no decision; shifted: with a shift of each class as well, "
+    "which may. Both use validation nodes.",
+}
 _STRENGTH = {"clear": "significant", "here": "on these nodes", "noise": "not significant"}
 
 

@@ -1,7 +1,7 @@
 """Split protocols: each turns a graph and a seed into a task."""
 
 from evengraph.splits.base import SplitProtocol as SplitProtocol
-from evengraph.splits.bytime import ByTime as ByTime
+from evengraph.splits.own import ByTime as ByTime
 from evengraph.splits.own import Folds as Folds
 from evengraph.splits.own import Given as Given
 from evengraph.splits.own import Natural as Natural

@@ -135,7 +135,7 @@ def build_graph(
     if columns.type is not None and columns.relations is None:
         columns = replace(columns, relations=common_types(rows.edges[columns.type], notes))
     links = _link(rows, len(nodes), columns, notes)
-    full, candidates = nodes, ()
+    full, candidates = nodes, tuple[str, ...]()
     if encoder is None:
         if columns.label is None:
             candidates = label_candidates(nodes, columns.of_nodes.values())

@@ -34,8 +34,9 @@ from evengraph.tables.cells import (
     to_numbers,
     to_signs,
 )
-from evengraph.tables.encoders import MIN_FREQUENCY_OF_FEW, Category, UselessColumnError
+from evengraph.tables.encoders import MIN_FREQUENCY_OF_FEW, Category
 from evengraph.tables.notes import NoteKind, Notes
+from evengraph.tables.text import UselessColumnError
 
 if TYPE_CHECKING:
     from evengraph.tables.columns import TableColumns

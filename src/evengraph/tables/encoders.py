@@ -180,7 +180,9 @@ def fit_number(column: str, numbers: Floats) -> Number:
     """Fit the encoder that suits the tails of a column of numbers, (N,)."""
     plain = Number.fit_numbers(column, numbers)
     known = numbers[~np.isnan(numbers)]
-    if not is_heavy_tailed(known) or _has_few_values(known):
+    # hardly ever more than the first values are sorted
+    few = all(len(np.unique(some)) <= MIN_DISTINCT for some in (known[:1000], known))
+    if few or not is_heavy_tailed(known):
         return plain
     fields: dict[str, Any] = {"column": column, "median": plain.median, "mean": 0.0, "scale": 1.0}
     # a small absolute value; a typical one if signs differ, to keep one mode
@@ -223,11 +225,6 @@ def _signed_log(numbers: Floats, unit: float) -> Floats:
 def _check_varies(numbers: Floats) -> None:
     if not len(numbers) or (numbers == numbers[0]).all():
         raise UselessColumnError("it is constant")
-
-
-def _has_few_values(known: Floats) -> bool:
-    first = known[:1000]  # hardly ever more than these are sorted
-    return all(len(np.unique(some)) <= MIN_DISTINCT for some in (first, known))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -341,10 +338,8 @@ class Items:
         common = np.flatnonzero(counts >= least)
         varying = common[counts[common] < len(values)]
         if not len(varying):
-            reason = "every node has the same items" if len(common) else ""
-            raise UselessColumnError(
-                reason or f"none of its {distinct} items occurs on {least} nodes"
-            )
+            rare = f"none of its {distinct} items occurs on {least} nodes"
+            raise UselessColumnError("every node has the same items" if len(common) else rare)
         most = max(1, MAX_BYTES // (4 * len(values)))
         frequent = varying[np.argsort(-counts[varying], kind="stable")][:most]
         return cls(

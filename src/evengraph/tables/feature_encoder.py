@@ -27,14 +27,13 @@ from evengraph.tables.encoders import (
     Date,
     Items,
     Number,
-    UselessColumnError,
     as_dict,
     describe_encoders,
     fit_column,
     from_dict,
 )
 from evengraph.tables.notes import Note, NoteKind, Notes
-from evengraph.tables.text import Text, fill, read_bits
+from evengraph.tables.text import Text, UselessColumnError, fill, read_bits
 
 VERSION = 2
 Floats = NDArray[np.float64]
@@ -258,10 +257,8 @@ def _find_indicators(nodes: Any, columns: Sequence[str]) -> dict[str, int]:
     """
     if len(columns) < MIN_COLUMNS:
         return {}
-    first = nodes.iloc[0].to_dict()
-    likely = [column for column in columns if _lower_name(first[column]) in (*ONES, *ZEROS)]
-    if len(likely) < MIN_COLUMNS:
-        return {}
+    first, known = nodes.iloc[0].to_dict(), {*ONES, *ZEROS, "none", "nan"}
+    likely = [column for column in columns if canonical_name(first[column]).lower() in known]
     counts = {column: float(values.sum()) for column, values in _indicators(nodes, likely)}
     found = {column: int(count) for column, count in counts.items() if not np.isnan(count)}
     return found if len(found) >= MIN_COLUMNS else {}
@@ -294,11 +291,6 @@ def _indicator_features(nodes: Any, columns: Sequence[str], table: str) -> NDArr
             "expected 0, 1 or an empty cell."
         )
     return features.T
-
-
-def _lower_name(value: Any) -> str:
-    missing = value is None or value != value  # NaN
-    return "" if missing is True else canonical_name(value).lower()
 
 
 def _indicators(nodes: Any, columns: Sequence[str]) -> Iterator[tuple[str, NDArray[np.float32]]]:

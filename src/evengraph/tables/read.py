@@ -55,21 +55,19 @@ def read_table(path: str | Path) -> Any:
         raise ValueError(
             f"{path} cannot be read as a table; its name must end in {', '.join(TABLE_SUFFIXES)}."
         )
-    if not path.is_file():
-        reason = "is a folder, not a file" if path.is_dir() else "does not exist"
-        raise FileNotFoundError(f"{path} {reason}.")
     return _read(path, suffix).copy()
 
 
 def read_lists(path: Path) -> Any:
     """Read a JSON object {node: [items]} as a pandas column of lists, indexed by node."""
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist.")
     return _read(path, ".json").copy()
 
 
 def _read(path: Path, suffix: str) -> Any:
     """What a file holds, parsed once for as long as it does not change."""
+    if not path.is_file():
+        reason = "is a folder, not a file" if path.is_dir() else "does not exist"
+        raise FileNotFoundError(f"{path} {reason}.")
     status = path.stat()
     if time.time() - status.st_mtime < SETTLED_SECONDS:
         return _parse(path, suffix)

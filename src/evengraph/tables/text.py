@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -257,23 +258,18 @@ def fill(features: NDArray[np.float32], parts: Iterable[Entries | NDArray[Any]])
     Narrow parts are joined first: a row of features at a time is read into the cache.
     """
     start, narrow = 0, list[NDArray[Any]]()
-
-    def write_narrow() -> int:
-        if not narrow:
-            return start
-        joined: NDArray[np.float32] = np.concatenate(narrow, axis=1, dtype=np.float32)
-        narrow.clear()
-        features[:, start : start + joined.shape[1]] = joined
-        return start + joined.shape[1]
-
-    for part in parts:
-        if not isinstance(part, Entries):
+    for part in chain(parts, [None]):  # None: the end
+        if part is not None and not isinstance(part, Entries):
             narrow.append(part)
             continue
-        start = write_narrow()
-        features[part.rows, start + part.columns] = part.values
-        start += part.shape[1]
-    write_narrow()
+        if narrow:
+            joined: NDArray[np.float32] = np.concatenate(narrow, axis=1, dtype=np.float32)
+            features[:, start : start + joined.shape[1]] = joined
+            start += joined.shape[1]
+            narrow.clear()
+        if part is not None:
+            features[part.rows, start + part.columns] = part.values
+            start += part.shape[1]
 
 
 MIN_CELLS = 5

@@ -26,7 +26,7 @@ from evengraph.core.rng import seeded
 from evengraph.core.task import Task
 from evengraph.datasets import toy
 from evengraph.methods import METHODS, Method
-from evengraph.metrics import validation_score
+from evengraph.metrics.multiclass import validation_score
 from evengraph.pipeline.model_info import load_model
 from evengraph.testing.tasks import INVALID_TASKS, VALID_TASKS, small_task, with_graph
 from evengraph.training import History

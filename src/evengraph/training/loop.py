@@ -20,257 +20,19 @@ from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
-from torch.nn.parallel import DistributedDataParallel
 
 from evengraph.core.files import write_atomic
 from evengraph.core.rng import random_state, restore_random_state
 from evengraph.core.text import make_console
 from evengraph.ops.sparse import has_kernels
-from evengraph.training.ranks import ALONE, Ranks
+from evengraph.training.ranks import ALONE, Ranks, shared_epoch
 
-LONGEST = 17  # characters of the name of a stage
-LINE_EVERY = 5.0  # seconds
-BAR, TIME = 20, 9  # characters of a bar, and of the time with a space on both sides
-
-
-@contextmanager
-def epoch_bar(title: str, visible: bool | None = None) -> Iterator[Callback | None]:
-    """Yield a callback that draws a progress bar, or None if nothing is to be drawn.
-
-    The bar fills as patience or the epochs run out, whichever comes first; a better score resets
-    patience. On the right is the number of epochs left if nothing improves. A stage with a name is
-    named after the title. By default it is drawn only on a terminal.
-    """
-    if not _is_visible(visible):
-        yield None
-        return
-    from rich.progress import TextColumn, TimeElapsedColumn
-
-    columns = TextColumn("{task.fields[facts]}"), TimeElapsedColumn()
-    with _progress(columns, refresh_per_second=8) as progress:
-        bar = progress.add_task(title, total=None, visible=False, facts="")
-
-        def show(history: History) -> None:
-            patience, max_epochs = history.patience, history.max_epochs
-            waited = history.epochs - history.first_best_epoch
-            left = max(min(patience - waited, max_epochs - history.epochs), 0)
-            name = f"{title}, {short}" if (short := _short(history.stage)) else title
-            progress.update(
-                bar,
-                visible=True,
-                description=name,
-                total=min(patience, max_epochs),
-                completed=min(patience, max_epochs) - left,
-                facts=_facts(history, left, room=progress.console.width - len(name)),
-            )
-
-        yield show
-
-
-def _facts(history: History, left: int, room: int) -> str:
-    """What stands between bar and time; of what has no room, the present score goes first.
-
-    Args:
-        history: Epochs until now.
-        left: Epochs left if nothing improves.
-        room: Characters beside the title.
-    """
-    facts = {
-        "epoch": f"epoch {history.epochs:>4}",
-        "score": f"val {100 * history.score[-1]:5.1f}",
-        "best": f"[green]best {100 * history.best_score:.1f} at {history.best_epoch}[/]",
-        "left": f"[dim]{left} left[/]",
-    }
-    markup = {"best": len("[green][/]"), "left": len("[dim][/]")}
-    for name in ("score", "left", "best"):
-        length = sum(len(text) - markup.get(key, 0) + 1 for key, text in facts.items())
-        if length <= room - BAR - TIME:
-            break
-        del facts[name]
-    return " ".join(facts.values())
-
-
-def epoch_lines(title: str, write: Callable[[str], None]) -> Callback:
-    """A callback that writes a line about the epochs every few seconds, for a log."""
-    started = latest = monotonic()
-
-    def show(history: History) -> None:
-        nonlocal latest
-        now = monotonic()
-        if now - latest < LINE_EVERY:
-            return
-        latest = now
-        name = f"{title}, {history.stage}" if history.stage else title
-        write(
-            f"{name}: epoch {history.epochs}, val {100 * history.score[-1]:.1f}, best "
-            f"{100 * history.best_score:.1f} at {history.best_epoch}, {now - started:.0f} s"
-        )
-
-    return show
-
-
-def _short(stage: str) -> str:
-    """The beginning of the name of a stage: a terminal has 80 columns."""
-    return stage[:LONGEST].rstrip()
-
-
-@contextmanager
-def count_bar(title: str, total: int, visible: bool | None = None) -> Iterator[Callable[[], None]]:
-    """Yield a function to call once per finished item; a progress bar counts them."""
-    if not _is_visible(visible):
-        yield lambda: None
-        return
-    from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    left = TextColumn("[dim]left"), TimeRemainingColumn()
-    with _progress((MofNCompleteColumn(), TimeElapsedColumn(), *left), 4) as progress:
-        bar = progress.add_task(title, total=total)
-        yield lambda: progress.advance(bar)
-
-
-def _is_visible(visible: bool | None) -> bool:
-    return sys.stderr.isatty() if visible is None else visible
-
-
-def _progress(columns: tuple[Any, ...], refresh_per_second: int) -> Any:
-    """A bar with a title and further columns. Only drawing needs Rich, which is optional."""
-    from rich.progress import BarColumn, Progress, TextColumn
-
-    return Progress(
-        TextColumn("[bold]{task.description}"),
-        BarColumn(bar_width=BAR),
-        *columns,
-        console=make_console(stderr=True),
-        transient=True,
-        refresh_per_second=refresh_per_second,
-    )
-
-
-MESSAGE = "synchronizing CUDA operation"  # in torch's warning
-
-
-@contextmanager
-def waits_for_gpu() -> Iterator[list[str]]:
-    """Collect, until the end of the block, a warning per operation that waits for the GPU."""
-    found: list[str] = []
-    before = torch.cuda.get_sync_debug_mode()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        torch.cuda.set_sync_debug_mode("warn")
-        try:
-            yield found
-        finally:
-            torch.cuda.set_sync_debug_mode(before)
-            found += [str(warning.message) for warning in caught if MESSAGE in str(warning.message)]
-    for warning in caught:
-        if MESSAGE not in str(warning.message):  # for others to see
-            warnings.warn_explicit(
-                warning.message, warning.category, warning.filename, warning.lineno
-            )
-
-
-EVERY = 30.0  # seconds
-RANDOM = "random"
-
-
-@runtime_checkable
-class Stateful(Protocol):
-    """What a checkpoint can store."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Tensors, numbers and lists of them, by name."""
-        ...
-
-    def load_state_dict(self, state: dict[str, Any]) -> Any:
-        """Take what `state_dict` returned."""
-        ...
-
-
-@dataclass
-class Checkpoint:
-    """A file that training is saved in every few seconds, and that it continues from.
-
-    All processes that train together have the same state: the first one writes it, and any number
-    of them continues from it. The random state is stored as well, so that the result is that of a
-    run without a break.
-
-    Args:
-        path: The file; name it by a hash of what is trained, so that nothing else continues it.
-        every: Seconds between two writes.
-        ranks: The processes that train together.
-    """
-
-    path: Path
-    every: float = EVERY
-    ranks: Ranks = ALONE
-    latest: float = field(default_factory=monotonic, init=False)
-
-    def load(self, parts: Mapping[str, Stateful]) -> bool:
-        """Put the parts into the state of the file; returns whether there is one."""
-        content = self.ranks.once(lambda: self.path.read_bytes() if self.path.exists() else b"")
-        if not content:
-            return False
-        state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-        for name, part in parts.items():
-            part.load_state_dict(state[name])
-        restore_random_state(state[RANDOM])
-        return True
-
-    def save(self, parts: Mapping[str, Stateful]) -> None:
-        """Write the file, if it is time to."""
-        if self.ranks.rank or monotonic() - self.latest < self.every:
-            return
-        state: dict[str, Any] = {name: part.state_dict() for name, part in parts.items()}
-        buffer = io.BytesIO()
-        torch.save(state | {RANDOM: random_state()}, buffer)
-        write_atomic(buffer.getvalue(), self.path)
-        self.latest = monotonic()
-
-    def remove(self) -> None:
-        """Remove the file once training is complete."""
-        if not self.ranks.rank:
-            self.path.unlink(missing_ok=True)
-
+logger = logging.getLogger(__name__)
+CONTINUED = ("loss", "score", "best_epoch", "first_best_epoch", "best_score")
+RECORD_AFTER = 10  # epochs; methods may still be warming up before
 
 Epoch = Callable[[], tuple[Tensor, Tensor]]
 """One pass: the loss to minimise, and the validation score of the same weights."""
-
-
-def shared_epoch(module: nn.Module, epoch: Epoch, ranks: Ranks) -> Epoch:
-    """The epoch of all processes, from one that gives each its share of the loss.
-
-    Its loss and score are the same in all of them, and so are the gradients.
-    """
-    if ranks.is_alone:
-        return epoch
-    model = DistributedDataParallel(_Forward(module, epoch))
-
-    def whole() -> tuple[Tensor, Tensor]:
-        share, score = model()
-        first = score.to(share) if ranks.rank == 0 else torch.zeros_like(share)
-        loss, score = ranks.sum(torch.stack([share.detach(), first])).unbind()
-        scaled = ranks.size * share  # torch takes the mean of the gradients
-        return scaled + (loss - scaled.detach()), score
-
-    return whole
-
-
-class _Forward(nn.Module):
-    """A module whose forward pass is an epoch of another one."""
-
-    def __init__(self, module: nn.Module, epoch: Epoch) -> None:
-        super().__init__()
-        self.module, self.epoch = module, epoch
-
-    def forward(self) -> tuple[Tensor, Tensor]:
-        """Loss and score."""
-        return self.epoch()
-
-
-logger = logging.getLogger(__name__)
-
-CONTINUED = ("loss", "score", "best_epoch", "first_best_epoch", "best_score")
-RECORD_AFTER = 10  # epochs; methods may still be warming up before
 
 
 @dataclass
@@ -371,7 +133,9 @@ def train(
     parts |= {"history": history} | ({"epoch": epoch} if isinstance(epoch, Stateful) else {})
     if checkpoint is not None:
         checkpoint.load(parts)
-    step: _Step | _RecordedStep = _Step(shared_epoch(module, epoch, ranks), optimizer)
+    if ranks.size > 1:
+        epoch = shared_epoch(module, epoch, ranks)
+    step: _Step | _RecordedStep = _Step(epoch, optimizer)
     device = next(module.parameters()).device
     recordable = recordable and has_kernels(device)
     started = perf_counter()
@@ -396,7 +160,7 @@ def train(
                 if checkpoint is not None:
                     checkpoint.save(parts)
     except KeyboardInterrupt:
-        if not history.loss or not ranks.is_alone:  # nothing to restore yet, or others go on
+        if not history.loss or ranks.size > 1:  # nothing to restore yet, or others go on
             raise
         history.interrupted = True
         del history.score[len(history.loss) :], history.loss[len(history.score) :]
@@ -551,6 +315,29 @@ def deferred_interrupts() -> Iterator[None]:
             handler(*deferred[0])
 
 
+MESSAGE = "synchronizing CUDA operation"  # in torch's warning
+
+
+@contextmanager
+def waits_for_gpu() -> Iterator[list[str]]:
+    """Collect, until the end of the block, a warning per operation that waits for the GPU."""
+    found: list[str] = []
+    before = torch.cuda.get_sync_debug_mode()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        torch.cuda.set_sync_debug_mode("warn")
+        try:
+            yield found
+        finally:
+            torch.cuda.set_sync_debug_mode(before)
+            found += [str(warning.message) for warning in caught if MESSAGE in str(warning.message)]
+    for warning in caught:
+        if MESSAGE not in str(warning.message):  # for others to see
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
+
+
 class _BestWeights:
     """A copy of a module's weights and buffers, in memory that is allocated once.
 
@@ -580,3 +367,184 @@ class _BestWeights:
     def restore(self) -> None:
         for saved, live in zip(self.saved, self.live, strict=True):
             live.copy_(saved)
+
+
+EVERY = 30.0  # seconds
+RANDOM = "random"
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    """What a checkpoint can store."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Tensors, numbers and lists of them, by name."""
+        ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> Any:
+        """Take what `state_dict` returned."""
+        ...
+
+
+@dataclass
+class Checkpoint:
+    """A file that training is saved in every few seconds, and that it continues from.
+
+    All processes that train together have the same state: the first one writes it, and any number
+    of them continues from it. The random state is stored as well, so that the result is that of a
+    run without a break.
+
+    Args:
+        path: The file; name it by a hash of what is trained, so that nothing else continues it.
+        every: Seconds between two writes.
+        ranks: The processes that train together.
+    """
+
+    path: Path
+    every: float = EVERY
+    ranks: Ranks = ALONE
+    latest: float = field(default_factory=monotonic, init=False)
+
+    def load(self, parts: Mapping[str, Stateful]) -> bool:
+        """Put the parts into the state of the file; returns whether there is one."""
+        content = self.ranks.once(lambda: self.path.read_bytes() if self.path.exists() else b"")
+        if not content:
+            return False
+        state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+        for name, part in parts.items():
+            part.load_state_dict(state[name])
+        restore_random_state(state[RANDOM])
+        return True
+
+    def save(self, parts: Mapping[str, Stateful]) -> None:
+        """Write the file, if it is time to."""
+        if self.ranks.rank or monotonic() - self.latest < self.every:
+            return
+        state: dict[str, Any] = {name: part.state_dict() for name, part in parts.items()}
+        buffer = io.BytesIO()
+        torch.save(state | {RANDOM: random_state()}, buffer)
+        write_atomic(buffer.getvalue(), self.path)
+        self.latest = monotonic()
+
+    def remove(self) -> None:
+        """Remove the file once training is complete."""
+        if not self.ranks.rank:
+            self.path.unlink(missing_ok=True)
+
+
+LONGEST = 17  # characters of the name of a stage
+LINE_EVERY = 5.0  # seconds
+BAR, TIME = 20, 9  # characters of a bar, and of the time with a space on both sides
+
+
+@contextmanager
+def epoch_bar(title: str, visible: bool | None = None) -> Iterator[Callback | None]:
+    """Yield a callback that draws a progress bar, or None if nothing is to be drawn.
+
+    The bar fills as patience or the epochs run out, whichever comes first; a better score resets
+    patience. On the right is the number of epochs left if nothing improves. A stage with a name is
+    named after the title. By default it is drawn only on a terminal.
+    """
+    if not _is_visible(visible):
+        yield None
+        return
+    from rich.progress import TextColumn, TimeElapsedColumn
+
+    columns = TextColumn("{task.fields[facts]}"), TimeElapsedColumn()
+    with _progress(columns, refresh_per_second=8) as progress:
+        bar = progress.add_task(title, total=None, visible=False, facts="")
+
+        def show(history: History) -> None:
+            patience, max_epochs = history.patience, history.max_epochs
+            waited = history.epochs - history.first_best_epoch
+            left = max(min(patience - waited, max_epochs - history.epochs), 0)
+            name = f"{title}, {short}" if (short := _short(history.stage)) else title
+            progress.update(
+                bar,
+                visible=True,
+                description=name,
+                total=min(patience, max_epochs),
+                completed=min(patience, max_epochs) - left,
+                facts=_facts(history, left, room=progress.console.width - len(name)),
+            )
+
+        yield show
+
+
+def _facts(history: History, left: int, room: int) -> str:
+    """What stands between bar and time; of what has no room, the present score goes first.
+
+    Args:
+        history: Epochs until now.
+        left: Epochs left if nothing improves.
+        room: Characters beside the title.
+    """
+    facts = {
+        "epoch": f"epoch {history.epochs:>4}",
+        "score": f"val {100 * history.score[-1]:5.1f}",
+        "best": f"[green]best {100 * history.best_score:.1f} at {history.best_epoch}[/]",
+        "left": f"[dim]{left} left[/]",
+    }
+    markup = {"best": len("[green][/]"), "left": len("[dim][/]")}
+    for name in ("score", "left", "best"):
+        length = sum(len(text) - markup.get(key, 0) + 1 for key, text in facts.items())
+        if length <= room - BAR - TIME:
+            break
+        del facts[name]
+    return " ".join(facts.values())
+
+
+def epoch_lines(title: str, write: Callable[[str], None]) -> Callback:
+    """A callback that writes a line about the epochs every few seconds, for a log."""
+    started = latest = monotonic()
+
+    def show(history: History) -> None:
+        nonlocal latest
+        now = monotonic()
+        if now - latest < LINE_EVERY:
+            return
+        latest = now
+        name = f"{title}, {history.stage}" if history.stage else title
+        write(
+            f"{name}: epoch {history.epochs}, val {100 * history.score[-1]:.1f}, best "
+            f"{100 * history.best_score:.1f} at {history.best_epoch}, {now - started:.0f} s"
+        )
+
+    return show
+
+
+def _short(stage: str) -> str:
+    """The beginning of the name of a stage: a terminal has 80 columns."""
+    return stage[:LONGEST].rstrip()
+
+
+@contextmanager
+def count_bar(title: str, total: int, visible: bool | None = None) -> Iterator[Callable[[], None]]:
+    """Yield a function to call once per finished item; a progress bar counts them."""
+    if not _is_visible(visible):
+        yield lambda: None
+        return
+    from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    left = TextColumn("[dim]left"), TimeRemainingColumn()
+    with _progress((MofNCompleteColumn(), TimeElapsedColumn(), *left), 4) as progress:
+        bar = progress.add_task(title, total=total)
+        yield lambda: progress.advance(bar)
+
+
+def _is_visible(visible: bool | None) -> bool:
+    return sys.stderr.isatty() if visible is None else visible
+
+
+def _progress(columns: tuple[Any, ...], refresh_per_second: int) -> Any:
+    """A bar with a title and further columns. Only drawing needs Rich, which is optional."""
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    return Progress(
+        TextColumn("[bold]{task.description}"),
+        BarColumn(bar_width=BAR),
+        *columns,
+        console=make_console(stderr=True),
+        transient=True,
+        refresh_per_second=refresh_per_second,
+    )

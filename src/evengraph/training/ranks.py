@@ -1,4 +1,4 @@
-"""Processes that train together: what they add up and agree on. Alone, each of this is identity.
+"""Processes that train together: what they add up and agree on, and the rows that each has.
 
 All processes draw the same random numbers and keep the same weights; each has every size-th row.
 """
@@ -10,15 +10,22 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import pad
+from torch.nn.parallel import DistributedDataParallel
 
 from evengraph.core.machine import pick_device
+from evengraph.core.task import Task
 from evengraph.fast.dropout import Share
+from evengraph.metrics.multiclass import batched_validation_scores
+
+if TYPE_CHECKING:
+    from evengraph.training.loop import Epoch
 
 T = TypeVar("T")
 PATIENCE = timedelta(days=1)  # a process may wait for the propagation of another
@@ -254,3 +261,149 @@ def is_lost(error: RuntimeError) -> bool:
     """Whether torch raised an error because another process is gone."""
     text = str(error).lower()
     return isinstance(error, dist.DistError) or any(word in text for word in LOST)
+
+
+def shared_epoch(module: nn.Module, epoch: Epoch, ranks: Ranks) -> Epoch:
+    """The epoch of all processes, from one that gives each its share of the loss.
+
+    Its loss and score are the same in all of them, and so are the gradients.
+    """
+    model = DistributedDataParallel(_Forward(module, epoch))
+
+    def whole() -> tuple[Tensor, Tensor]:
+        share, score = model()
+        first = score.to(share) if ranks.rank == 0 else torch.zeros_like(share)
+        loss, score = ranks.sum(torch.stack([share.detach(), first])).unbind()
+        scaled = ranks.size * share  # torch takes the mean of the gradients
+        return scaled + (loss - scaled.detach()), score
+
+    return whole
+
+
+class _Forward(nn.Module):
+    """A module whose forward pass is an epoch of another one."""
+
+    def __init__(self, module: nn.Module, epoch: Epoch) -> None:
+        super().__init__()
+        self.module, self.epoch = module, epoch
+
+    def forward(self) -> tuple[Tensor, Tensor]:
+        """Loss and score."""
+        return self.epoch()
+
+
+class Shard(NamedTuple):
+    """Nodes whose rows are in memory; of several processes each has every size-th row.
+
+    Shapes:
+        labels: int64, (n,), -1 where hidden
+        labelled, others: int64, indices of the training nodes, and of all others
+        rows: (..., rows of this process, width)
+    """
+
+    labels: Tensor
+    labelled: Tensor
+    others: Tensor
+    rows: Tensor
+
+
+class RowSupply(Protocol):
+    """Where an epoch gets its rows from."""
+
+    @property
+    def task(self) -> Task:
+        """The whole task: its labels give class counts."""
+        ...
+
+    @property
+    def ranks(self) -> Ranks:
+        """The processes that share the rows."""
+        ...
+
+    @property
+    def device(self) -> torch.device:
+        """Where the rows are."""
+        ...
+
+    def advance(self) -> Shard:
+        """The shard of the next epoch."""
+        ...
+
+    def validation(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Rows and labels of this process's validation nodes, block by block."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """How far it has advanced, for a checkpoint."""
+        ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint."""
+        ...
+
+
+def draw(nodes: Tensor, count: int) -> Tensor:
+    """All nodes, or so many at random with replacement if there are more."""
+    if nodes.numel() <= count:
+        return nodes
+    return nodes[torch.randint(nodes.numel(), (count,)).to(nodes.device)]
+
+
+def validation_scores(logits: Tensor, labels: Tensor, rare: int | None, ranks: Ranks) -> Tensor:
+    """Validation scores of several networks, (M,), the same in all processes.
+
+    Shapes:
+        logits: (M, V, C), of the validation nodes of this process
+        labels: int64, (V,)
+    """
+    labels = labels.expand(len(logits), -1)
+    which = labels.new_full((len(logits),), -1 if rare is None else rare)
+    mask = ranks.gather(torch.ones_like(labels, dtype=torch.bool), 1)
+    labels, logits = ranks.gather(labels, 1), ranks.gather(logits, 1)
+    scores = batched_validation_scores(labels, logits, mask, which)
+    return ranks.sum(scores if ranks.rank == 0 else torch.zeros_like(scores))
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryRows:
+    """All rows in memory: one shard, one block of validation rows.
+
+    Args:
+        task: The nodes of these rows.
+        rows: Those of this process, (..., n, width).
+        ranks: The processes that share them.
+    """
+
+    task: Task
+    rows: Tensor
+    ranks: Ranks = ALONE
+
+    @property
+    def device(self) -> torch.device:
+        """Where the rows are."""
+        return self.rows.device
+
+    @cached_property
+    def _shard(self) -> Shard:
+        others = (~self.task.train).nonzero().squeeze(1)
+        return Shard(self.task.graph.y, self.task.train_nodes, others, self.rows)
+
+    @cached_property
+    def _validation(self) -> tuple[Tensor, Tensor]:
+        part = self.ranks.part(self.task.val_nodes)
+        return self.rows[..., part.rows, :], self.task.graph.y[part.nodes]
+
+    def advance(self) -> Shard:
+        """All rows."""
+        return self._shard
+
+    def validation(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """All validation rows at once."""
+        yield self._validation
+
+    def state_dict(self) -> dict[str, Any]:
+        """Nothing: all epochs see the same rows."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Nothing to continue."""

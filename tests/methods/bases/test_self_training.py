@@ -1,5 +1,7 @@
 """Both losses of Double Balancing: whom to trust by hand, and the sum against the formula."""
 
+from typing import get_args
+
 import pytest
 import torch
 from oracles import by_conflict, check_chosen, first_loss, labelled, task_with
@@ -8,7 +10,7 @@ from torch.nn.functional import cross_entropy
 from evengraph.core.rng import generator
 from evengraph.methods import DoubleBalancing, IceBerg
 from evengraph.methods.bases.network import above_mean, pseudo_label_loss
-from evengraph.ops.losses import NAMED_LOSSES
+from evengraph.ops.losses import NamedLoss
 from small_graphs import small_task
 
 
@@ -36,7 +38,7 @@ def test_those_that_do_not_count_change_nothing():
 
 
 @pytest.mark.parametrize("kind", [DoubleBalancing, IceBerg])
-@pytest.mark.parametrize("loss", NAMED_LOSSES)
+@pytest.mark.parametrize("loss", get_args(NamedLoss))
 def test_both_losses_are_means_balanced_by_their_own_sizes(kind, loss):
     task = task_with(9, 6, 2)
     method, found = first_loss(kind(loss=loss, pseudo_weight=0.7), task)

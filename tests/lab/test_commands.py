@@ -11,8 +11,8 @@ from contextlib import closing
 from time import monotonic, time
 
 import pytest
-from command_line import call
 
+from command_line import call
 from evengraph.lab.reproduce import Plan
 from evengraph.lab.spec import read_spec
 from evengraph.lab.store import Store

@@ -1,0 +1,403 @@
+"""Uni-GNN: the paper's file and the quick form against the equations, and against each other."""
+
+import dataclasses
+from itertools import product
+
+import pytest
+import torch
+
+from evengraph import fast
+from evengraph.core.rng import seeded
+from evengraph.fast import unignn
+from evengraph.fast.replicas import Fit
+from evengraph.fast.unignn import Connectivity, Examples, UnifiedNetwork, UnifiedReplicas
+from evengraph.methods import UniGNN
+from evengraph.metrics.multiclass import validation_score
+from evengraph.ops.semantic import prepare_clusters
+from evengraph.ops.sparse import Sparse, adjacency, propagation_matrix, to_scipy
+from evengraph.ops.structural import structural_adjacency
+from evengraph.pipeline import attribution
+from evengraph.testing.tasks import with_graph
+from small_graphs import (
+    dense_adjacency,
+    dense_semantic,
+    dense_structural,
+    dense_symmetric,
+    edges,
+    graph_of,
+    normal,
+    random_edges,
+    small_task,
+)
+
+CPU = torch.device("cpu")
+ENCODERS = ("both", "structural", "semantic")
+
+
+def untrained(num_nodes=7, **fields):
+    """A small method in double precision with initial weights, and its quick network."""
+    settings = {"clusters_per_class": 1, "hidden": 5, "alpha": 2}
+    method = UniGNN(**settings | fields)
+    method.num_features_, method.num_classes_, method.num_nodes_ = 4, 3, num_nodes
+    method.alpha_, method.device_ = method.alpha, CPU
+    torch.manual_seed(0)
+    method.net_ = method._build_network().double()
+    return method, UnifiedNetwork(method, method.net_)
+
+
+def inputs_of(x, edge_index, alpha=2, *, sparse=False):
+    num_nodes = x.shape[0]
+    paths = to_scipy(structural_adjacency(edge_index, num_nodes, alpha))
+    return Connectivity(
+        x=Sparse.from_dense(x) if sparse else x,
+        structural=propagation_matrix(paths, CPU, dtype=torch.float64),
+        adjacency=propagation_matrix(adjacency(edge_index, num_nodes), CPU, dtype=torch.float64),
+    )
+
+
+def both_ways(edge_index):
+    return torch.cat([edge_index, edge_index.flip(0)], dim=1)
+
+
+def fixed(*assignments, num_clusters=3):
+    """Clusters that are given for each layer."""
+    found = [prepare_clusters(one, num_clusters, torch.float64) for one in assignments]
+    return lambda layer, embeddings: found[layer]
+
+
+def equations(method, x, edge_index, alpha, assignments):
+    """Eq. 1, 2, 5, 6 and 7 with dense matrices: the logits of all nodes."""
+    num_nodes, net, share = x.shape[0], method.net_, method.share_embeddings
+    structural = dense_symmetric(dense_structural(edge_index, num_nodes, alpha))
+    embeddings = None
+    for layer, weights in enumerate(net.weights):
+        semantic = dense_symmetric(dense_semantic(assignments[layer]))
+        matrices = {"structural": structural, "semantic": semantic}
+        outputs = {}
+        for name, weight in weights.items():
+            if embeddings is None:
+                taken = x
+            elif share:
+                taken = torch.cat([embeddings[name] for name in sorted(embeddings)], dim=1)
+            else:
+                taken = embeddings[name]
+            outputs[name] = (matrices[name] @ taken @ weight).relu()
+        embeddings = outputs
+    joint = torch.cat([embeddings[name] for name in sorted(embeddings)], dim=1)
+    matrix = dense_symmetric(dense_adjacency(edge_index, num_nodes))
+    conv, linear = net.classifier["conv"], net.classifier["linear"]
+    hidden = (matrix @ joint @ conv["weight"] + conv["bias"]).relu()
+    return hidden @ linear.weight.t() + linear.bias
+
+
+def gradients(method, value):
+    weight = normal(*value.shape, seed=11)
+    return torch.autograd.grad(value, list(method.net_.parameters()), weight)
+
+
+# A path 0 - 1 - 2 - 3 - 4, a pair 4 - 5 and an isolated node 6.
+PATH = both_ways(edges([(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]))
+FIRST, SECOND = torch.tensor([0, 1, 0, 1, 2, 2, 0]), torch.tensor([0, 0, 0, 1, 1, 2, 2])
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(("layers", "alpha"), [(2, 1), (2, 2), (2, 3), (1, 2), (3, 2)])
+@pytest.mark.parametrize("share", [True, False])
+@pytest.mark.parametrize("encoders", ENCODERS)
+def test_both_forms_equal_the_equations(encoders, share, layers, alpha, sparse):
+    method, net = untrained(encoders=encoders, share_embeddings=share, layers=layers)
+    x, assignments = normal(7, 4, seed=3), [FIRST, SECOND, FIRST][:layers]
+    inputs = inputs_of(x, PATH, alpha, sparse=sparse)
+    dense = equations(method, x, PATH, alpha, assignments)
+    expected = gradients(method, dense)
+    quick = net(inputs, fixed(*assignments))
+    plain = method._forward(inputs, lambda layer, h: assignments[layer])
+    for value in (quick, plain):
+        torch.testing.assert_close(value, dense, rtol=1e-6, atol=1e-8)
+        torch.testing.assert_close(gradients(method, value), expected, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("alpha", [1, 2, 3, 6])
+def test_both_forms_connect_a_graph_alike(alpha):
+    graph = graph_of(normal(7, 4, dtype=torch.float32), PATH[:, :5].t().tolist(), [0] * 7)
+    method, _ = untrained(alpha=alpha)
+    plain, quick = method._inputs(graph), unignn.connect(method, graph)
+    structural = dense_symmetric(dense_structural(PATH, 7, alpha)).float()
+    matrix = dense_symmetric(dense_adjacency(PATH, 7)).float()
+    for one in (plain, quick):
+        torch.testing.assert_close(one.structural.matrix.to_dense(), structural)
+        torch.testing.assert_close(one.adjacency.matrix.to_dense(), matrix)
+
+
+SAME = {"dropout": 0.0, "hidden": 16, "max_epochs": 12, "clusters_per_class": 4, "threshold": 0.35}
+SETTINGS = [
+    {},
+    {"share_embeddings": False},  # the paper's ablations
+    {"pseudo_labels": "none"},
+    {"alpha": 1},
+    {"encoders": "semantic"},
+    {"encoders": "structural"},
+    {"pseudo_labels": "all"},
+    {"recluster_every": 0},
+    {"class_weights": False},
+    {"mean_loss": True},  # other readings
+    {"unit_rows": True},
+    {"stop_on": "loss", "patience": 2},
+    {"stop_on": "accuracy", "patience": 2},
+    {"cluster_starts": 3, "alpha": 3},
+    {"layers": 3},
+    {"layers": 1, "pseudo_weight": 0.3},
+]
+
+
+@pytest.mark.parametrize("features", ["sparse", "dense"])
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_short_trainings_of_both_forms_are_equal(settings, features):
+    task = small_task()
+    if features == "dense":
+        task = with_graph(task, x=task.graph.x + 0.01)
+    models = [UniGNN(**SAME | {"alpha": 2, "recluster_every": 3} | settings) for _ in range(2)]
+    quick = models[0].fit(task, seed=3)
+    with fast.off():
+        plain = models[1].fit(task, seed=3)
+        values = [model.predict_proba(task.graph) for model in models]
+    histories = [model.history_[0] for model in models]
+    assert histories[0].epochs == histories[1].epochs
+    assert histories[0].loss == pytest.approx(histories[1].loss, abs=1e-4)
+    assert histories[0].score == pytest.approx(histories[1].score, abs=1e-4)
+    torch.testing.assert_close(values[0], values[1], rtol=0, atol=1e-4)
+    grown = task.graph.clone()  # ten new nodes, and a neighbour more for a known one
+    grown.x = torch.cat([grown.x, 2 * grown.x[:10]])
+    grown.edge_index = torch.cat([grown.edge_index, torch.tensor([[0], [150]])], dim=1)
+    for graph in (task.graph, grown):
+        expected = quick.predict_proba(graph)
+        embeddings, clusters = quick.embeddings(graph)
+        with fast.off():  # a model of one form predicts with the other
+            torch.testing.assert_close(quick.predict_proba(graph), expected, rtol=0, atol=1e-5)
+            torch.testing.assert_close(quick.embeddings(graph)[0], embeddings, rtol=0, atol=1e-4)
+            torch.testing.assert_close(quick.embeddings(graph)[1], clusters)
+        torch.testing.assert_close(plain.predict_proba(graph), expected, rtol=0, atol=1e-4)
+
+
+def test_the_switch():
+    task, calls = small_task(), []
+    model = UniGNN(max_epochs=0, clusters_per_class=4)
+    assert fast.form_of(model) is unignn
+    with fast.off():
+        assert fast.form_of(model) is None
+        model.fit(task, on_epoch=calls.append)
+    assert fast.form_of(model) is unignn
+    assert len(calls) == 1
+    named_alike = type("UniGNN", (), {})()
+    assert fast.form_of(named_alike) is None
+
+
+@pytest.mark.parametrize(("many", "large"), [(3, False), (18, True), (30, False)])
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("share", [True, False])
+@pytest.mark.parametrize("encoders", ENCODERS)
+def test_some_nodes_alone_equal_their_rows(monkeypatch, encoders, share, layers, many, large):
+    monkeypatch.setattr(unignn, "LARGE", 1 if large else 10**6)
+    fields = {"encoders": encoders, "share_embeddings": share, "layers": layers}
+    method, net = untrained(60, clusters_per_class=2, **fields)
+    inputs = inputs_of(normal(60, 4), both_ways(random_edges(60, 90)))
+    stream = torch.Generator().manual_seed(1)
+    found = fixed(*torch.randint(6, (layers, 60), generator=stream), num_clusters=6)
+    nodes = torch.randperm(60, generator=stream)[:many]
+    assert net.selects(nodes, inputs) == (many < 30)  # three ways of computing are tried
+    near, _ = net.restrict(nodes, inputs)
+    assert (near is not None) == (many == 3)
+    first = net.first_layer(inputs, found)
+    whole = net.logits(first, inputs, found)[nodes]
+    expected = gradients(method, whole)
+    first = net.first_layer(inputs, found)
+    some = net.logits(first, inputs, found, nodes=nodes)
+    torch.testing.assert_close(some, whole)
+    torch.testing.assert_close(gradients(method, some), expected)
+
+
+def test_dropout_only_when_asked_for():
+    _, net = untrained()
+    inputs, found = inputs_of(normal(7, 4), PATH), fixed(FIRST, SECOND)
+    first = net.first_layer(inputs, found)
+    assert torch.equal(net.logits(first, inputs, found), net.logits(first, inputs, found))
+    dropped = net.logits(first, inputs, found, dropout=True)
+    assert not torch.equal(dropped, net.logits(first, inputs, found))
+
+
+# Several runs as one batch.
+
+COMMON = {"dropout": 0.0, "hidden": 16, "max_epochs": 5}
+RUNS = [
+    {"clusters_per_class": 3, "threshold": 0.34},
+    {"clusters_per_class": 5, "threshold": 0.36, "pseudo_weight": 0.5},
+    {"clusters_per_class": 4, "threshold": 0.0, "class_weights": False},
+]
+
+
+def batch_of(methods, tasks, inputs):
+    """Replicas with a run of each method, ready for the first epoch."""
+    runs = []
+    for seed, (method, task) in enumerate(zip(methods, tasks, strict=True)):
+        method.reset(task)
+        runs.append(unignn._run(Fit(method, task.hide_test_labels(), seed), inputs))
+    first = methods[0]
+    replicas = UnifiedReplicas(
+        inputs, runs, len(runs), first.pseudo_labels, **first._training_params()
+    )
+    for slot, run in enumerate(runs):
+        replicas._start(slot, run)
+    replicas.pause(dict.fromkeys(range(len(runs)), 0))
+    return replicas
+
+
+def single(method, task, seed, inputs):
+    """Loss, score and gradients of a run's first epoch, by the code of a single run."""
+    task = task.hide_test_labels()
+    with seeded(seed):
+        net = UnifiedNetwork(method, method._new_network())
+        net.init_clusters(inputs)
+        loss, score = unignn.unified_epoch(
+            net,
+            inputs,
+            net.stored,
+            select=unignn._selection(method, task),
+            score=lambda logits: validation_score(logits, task),
+            recluster=net.recluster,
+        )
+    return loss, score, torch.autograd.grad(loss, list(net.parameters()))
+
+
+def other_split(task):
+    train, test = task.train.clone(), task.test.clone()
+    moved = test.nonzero().flatten()[:4]
+    train[moved], test[moved] = True, False
+    return dataclasses.replace(task, train=train, test=test)
+
+
+FEW = [("balanced", "both", True), ("none", "both", True)]  # logits of the examples alone
+
+
+@pytest.mark.parametrize(
+    ("kind", "encoders", "few"),
+    [*product(["balanced", "all", "none"], ["both", "structural", "semantic"], [False]), *FEW],
+)
+def test_a_batch_has_the_losses_and_gradients_of_single_runs(kind, encoders, few):
+    options = {**COMMON, "pseudo_labels": kind, "encoders": encoders}
+    methods = [UniGNN(**options, **settings) for settings in RUNS]
+    tasks = [small_task(), other_split(small_task()), small_task()]
+    methods[0].reset(tasks[0])
+    inputs = unignn.connect(methods[0], tasks[0].graph)
+    replicas = batch_of(methods, tasks, inputs)
+    if few:
+        replicas.few, replicas.limits = True, (replicas.limits[0], replicas.labels.shape[1])
+    losses, scores = replicas.epoch()
+    gradients = torch.autograd.grad(losses.sum(), replicas.weights)
+    assert len(set(losses.tolist())) == len(methods)
+    for slot, (method, task) in enumerate(zip(methods, tasks, strict=True)):
+        loss, score, expected = single(method, task, slot, inputs)
+        torch.testing.assert_close(losses[slot], loss, rtol=1e-5, atol=1e-6)
+        assert float(scores[slot]) == pytest.approx(float(score), abs=1e-6)
+        for ours, theirs in zip(gradients, expected, strict=True):
+            torch.testing.assert_close(ours[slot], theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_both_layouts_of_the_loss_by_hand():
+    """Labelled nodes 0 and 1, pseudo-labels 2 to 4."""
+    logits, targets = normal(5, 3), torch.tensor([0, 2, 1, 1, 0])
+    weights = unignn.labelled_weights(torch.tensor([4, 1, 2]), balance=True).double()[targets[:2]]
+    each = [-row.log_softmax(0)[label].item() for row, label in zip(logits, targets, strict=True)]
+    expected = 0.25 * each[0] + 0.5 * each[1] + 0.7 * sum(each[2:]) / 3
+    listed = Examples(targets, weights, pseudo_weight=0.7)
+    assert unignn.unified_loss(logits, listed).item() == pytest.approx(expected)
+    every = torch.cat([weights, torch.full((3,), 0.7 / 3, dtype=torch.float64)])
+    batch = Examples(targets.unsqueeze(0), every.unsqueeze(0))
+    assert unignn.unified_loss(logits.unsqueeze(0), batch).tolist() == pytest.approx([expected])
+
+
+# Explaining.
+
+DIRECTION = torch.tensor([1.0, 0.0, -1.0], dtype=torch.float64)
+X = normal(7, 4)
+
+
+def gated(method, net, x, way, gates):
+    """Eq. 2, 6 and 7 without biases, the kinks of ReLU where they are for all nodes together.
+
+    Args:
+        way: The encoders that are open.
+        gates: Which units are on, found where this is a list to fill.
+    """
+    found, fill = [], gates is None
+    assignments = (FIRST, SECOND)
+    structural = dense_symmetric(dense_structural(PATH, 7, 2))
+    parts = None
+    for layer, weights in enumerate(net.weights):
+        matrices = {
+            "structural": structural,
+            "semantic": dense_symmetric(dense_semantic(assignments[layer])),
+        }
+        taken = dict.fromkeys(weights, x)
+        if parts is not None:
+            joint = torch.cat([parts[name] for name in net.encoders], dim=1)
+            taken = {name: joint if method.share_embeddings else parts[name] for name in weights}
+        raw = {name: matrices[name] @ taken[name] @ weight for name, weight in weights.items()}
+        if fill:
+            found.append({name: (value > 0).double() for name, value in raw.items()})
+        on = found[layer] if fill else gates[layer]
+        parts = {name: raw[name] * on[name] * (name in way) for name in raw}
+    joint = torch.cat([parts[name] for name in net.encoders], dim=1)
+    conv, linear = net.classifier.conv, net.classifier.linear
+    raw = dense_symmetric(dense_adjacency(PATH, 7)) @ joint @ conv.weight
+    if fill:
+        found.append((raw + conv.bias > 0).double())
+    on = found[-1] if fill else gates[-1]
+    return (raw * on) @ linear.weight.t(), found
+
+
+def one_by_one(method, net, node, way):
+    _, gates = gated(method, net, X, net.encoders, None)
+    parts = []
+    for other in range(7):
+        alone = torch.zeros_like(X)
+        alone[other] = X[other] - X.mean(0)
+        parts.append(gated(method, net, alone, way, gates)[0][node] @ DIRECTION)
+    return torch.stack(parts).detach()
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("node", [0, 4, 6])
+@pytest.mark.parametrize(
+    ("encoders", "share"),
+    [("both", True), ("both", False), ("structural", True), ("semantic", True)],
+)
+def test_parts_of_a_prediction(monkeypatch, encoders, share, node, sparse):
+    method, net = untrained(encoders=encoders, share_embeddings=share)
+    inputs, clusters = inputs_of(X, PATH, sparse=sparse), fixed(FIRST, SECOND)
+    monkeypatch.setattr(attribution, "inputs_and_clusters", lambda *_: (net, inputs, clusters))
+    parts = attribution.contributions(method, None, node, DIRECTION)
+    torch.testing.assert_close(parts.value, net(inputs, clusters)[node].detach() @ DIRECTION)
+    torch.testing.assert_close(parts.total, one_by_one(method, net, node, net.encoders))
+    torch.testing.assert_close(parts.columns["own"].sum(), parts.total[node])
+    torch.testing.assert_close(sum(parts.columns.values()).sum(), parts.total.sum())
+    for name, found in (
+        ("structural", parts.along_paths),
+        ("semantic", parts.within_clusters),
+    ):
+        if name in net.encoders:
+            torch.testing.assert_close(found, one_by_one(method, net, node, (name,)))
+        else:
+            assert found is None
+    expected = [FIRST, SECOND] if "semantic" in net.encoders else []
+    assert [one.tolist() for one in parts.clusters] == [one.tolist() for one in expected]
+    assert not parts.total.requires_grad
+    assert all(parameter.grad is None for parameter in net.parameters())
+
+
+def test_parts_of_one_layer(monkeypatch):
+    method, net = untrained(layers=1)
+    found = net, inputs_of(X, PATH), fixed(FIRST)
+    monkeypatch.setattr(attribution, "inputs_and_clusters", lambda *_: found)
+    parts = attribution.contributions(method, None, 2, DIRECTION)
+    both = parts.along_paths + parts.within_clusters
+    torch.testing.assert_close(parts.total, both)  # there is no layer to change ways between
