@@ -43,23 +43,23 @@ DOORS = {
 # What methods import beyond plain mathematics: the contract calls quick forms where there are
 # any, shows a method in a notebook, and writes its model card.
 METHODS_BEYOND = {
-    "fast": {"embedsmote", "fitting", "method"},
+    "fast": {"fitting", "method"},
     "report": {"method", "saving"},
 }
 # Quick forms stand where that stands which they make quick; the rest of `fast` below them.
 QUICK_FORMS = {
-    "fast.tracing": "methods",
     "fast.replicas": "training",
     "fast.supervised": "training",
     "fast.unignn": "methods",
 }
 # Adapters attach a capability to methods from outside, by name, and know their insides.
 ADAPTERS = {
-    "nn/attribution.py",
     "disk/learners.py",
     "fast/__init__.py",
     "fast/supervised.py",
     "fast/unignn.py",
+    "pipeline/attribution.py",
+    "pipeline/onnx_export.py",
 }
 
 
@@ -132,14 +132,14 @@ def test_what_methods_import(path):
     allowed |= {other for other, names in METHODS_BEYOND.items() if path.stem in names}
     for name in imports(path):
         assert room(name) in allowed, f"{dotted(path)} imports {name}"
-        if room(name) == "methods" and path.parent.name != "bases":
+        if room(name) == "methods" and path.parent.name != "bases" and path.stem != "auto":
             assert name.startswith("evengraph.methods.bases"), f"{dotted(path)} imports {name}"
 
 
-def test_of_what_methods_share_only_the_portfolio_knows_the_table():
-    """`auto` takes its candidates from the table, through one function that imports it late."""
-    shared = sorted((SOURCE / "methods" / "bases").glob("*.py"))
-    assert [path.stem for path in shared if "evengraph.methods" in imports(path)] == ["search"]
+def test_of_all_methods_only_auto_knows_the_table():
+    """It takes its candidates from there, through one function that imports it late."""
+    inside = (SOURCE / "methods").rglob("*.py")
+    assert [path.stem for path in inside if "evengraph.methods" in imports(path)] == ["auto"]
 
 
 def test_reports_import_results_alone():
@@ -246,7 +246,7 @@ def test_a_method_stands_on_few_classes(name):
 
 def test_private_names_stay_in_their_module():
     uses = [use for use in house.private_uses(SOURCE) if use.partition(":")[0] not in ADAPTERS]
-    assert uses == ["methods/bases/method.py: _new_network"]  # of networks, for quick forms
+    assert uses == []
 
 
 def test_what_a_new_one_touches():

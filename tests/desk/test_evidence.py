@@ -7,7 +7,7 @@ import torch
 from evengraph.datasets import toy
 from evengraph.desk.evidence import Clusters, new_class, unlike_labels, vote
 from evengraph.desk.suggestions import Pool, gather
-from evengraph.methods.bases.search import Committee
+from evengraph.methods.bases.method import Committee
 
 
 def test_votes_count_by_weight():

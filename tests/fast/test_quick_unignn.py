@@ -12,6 +12,7 @@ from evengraph.fast import unignn
 from evengraph.fast.replicas import Fit
 from evengraph.fast.unignn import Connectivity, Examples, UnifiedNetwork, UnifiedReplicas
 from evengraph.methods import UniGNN
+from evengraph.methods.bases.method import reset
 from evengraph.metrics.multiclass import validation_score
 from evengraph.ops.semantic import prepare_clusters
 from evengraph.ops.sparse import Sparse, adjacency, propagation_matrix, to_scipy
@@ -239,7 +240,7 @@ def batch_of(methods, tasks, inputs):
     """Replicas with a run of each method, ready for the first epoch."""
     runs = []
     for seed, (method, task) in enumerate(zip(methods, tasks, strict=True)):
-        method.reset(task)
+        reset(method, task)
         runs.append(unignn._run(Fit(method, task.hide_test_labels(), seed), inputs))
     first = methods[0]
     replicas = UnifiedReplicas(
@@ -286,7 +287,7 @@ def test_a_batch_has_the_losses_and_gradients_of_single_runs(kind, encoders, few
     options = {**COMMON, "pseudo_labels": kind, "encoders": encoders}
     methods = [UniGNN(**options, **settings) for settings in RUNS]
     tasks = [small_task(), other_split(small_task()), small_task()]
-    methods[0].reset(tasks[0])
+    reset(methods[0], tasks[0])
     inputs = unignn.connect(methods[0], tasks[0].graph)
     replicas = batch_of(methods, tasks, inputs)
     if few:

@@ -31,6 +31,7 @@ from evengraph.methods import (
     Reweight,
     UniGNN,
 )
+from evengraph.methods.bases.method import reset
 from evengraph.metrics.multiclass import rare_class, validation_score
 from small_graphs import rare_task, small_task
 
@@ -52,7 +53,7 @@ def exhaust(steps):
 
 def side_by_side(methods, tasks, seeds, slots):
     for method, task in zip(methods, tasks, strict=True):
-        method.reset(task)
+        reset(method, task)
     hidden = [task.hide_test_labels() for task in tasks]
     fits = [Fit(*parts) for parts in zip(methods, hidden, seeds, strict=True)]
     exhaust(fit_batch(fits, slots))
@@ -171,7 +172,7 @@ def test_splits_and_ablations(kind, encoders):
 
 def test_callbacks_hear_of_every_epoch():
     method, task, heard = UniGNN(**COMMON, **SETTINGS[0]), small_task(), []
-    method.reset(task)
+    reset(method, task)
     method._callbacks = [lambda history: heard.append(history.epochs)]
     exhaust(fit_batch([Fit(method, task.hide_test_labels(), 3)], 1))
     assert heard == list(range(len(heard)))
@@ -200,7 +201,7 @@ def test_ctrl_c_keeps_the_best_weights_so_far():
         if history.epochs == 15:
             raise KeyboardInterrupt
 
-    method.reset(task)
+    reset(method, task)
     method._callbacks = [stop]
     exhaust(fit_batch([Fit(method, task.hide_test_labels(), 3)], 1))
     method.fitted_ = True
@@ -217,7 +218,7 @@ def test_an_interrupt_before_the_first_epoch_is_passed_on(monkeypatch):
 
     monkeypatch.setattr("evengraph.fast.unignn.kmeans", stop)
     method, task = UniGNN(**COMMON, **SETTINGS[0]), small_task()
-    method.reset(task)
+    reset(method, task)
     with pytest.raises(KeyboardInterrupt):
         exhaust(fit_batch([Fit(method, task.hide_test_labels(), 3)], 1))
 
@@ -301,7 +302,7 @@ def test_losses_and_gradients_of_labelled_nodes(name):
     task = small_task()
     tasks, runs = [smaller_validation(task), other_split(task), task], []
     for seed, (method, one) in enumerate(zip(methods, tasks, strict=True)):
-        method.reset(one)
+        reset(method, one)
         runs.append(supervised._run(Fit(method, one.hide_test_labels(), seed)))
     inputs, params = methods[0]._inputs(task.graph), methods[0]._training_params()
     batch = SupervisedReplicas(inputs, runs, 3, 16, **params)

@@ -102,5 +102,5 @@ def test_bad_fields_are_refused(field, value, rule):
 def test_classes_are_balanced_by_default_on_a_new_graph():
     graph = small_task().graph
     assert Reweight.graph_defaults(graph) == {"patience": 100, "balance": True}
-    assert "balance=true" in Reweight(balance=True).describe_defaults(graph)
-    assert Reweight().describe_defaults(graph) == ""
+    assert "balance=true" in Reweight(balance=True)._describe_defaults(graph)
+    assert Reweight()._describe_defaults(graph) == ""

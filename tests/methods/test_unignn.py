@@ -14,9 +14,11 @@ from evengraph.lab.reproduce import job_spec, known_runs, resolve
 from evengraph.lab.spec import Setup
 from evengraph.lab.store import Row
 from evengraph.methods import UniGNN, unignn
+from evengraph.methods.bases.method import reset
 from evengraph.metrics.multiclass import stopping_score
 from evengraph.ops.pseudo import balanced_pseudo_labels
 from evengraph.pipeline.model_info import load_model
+from evengraph.pipeline.parameters import renamed_params
 from evengraph.testing.tasks import with_graph
 from small_graphs import graph_of, normal, small_task, task_of
 
@@ -337,9 +339,9 @@ def complete_graph(size):
 def test_alpha_is_one_where_two_steps_reach_too_much():
     dense, sparse = (complete_graph(unignn.MAX_TWO_STEP_PATHS + n) for n in (2, 1))
     assert (unignn._auto_alpha(dense), unignn._auto_alpha(sparse)) == (1, 2)
-    assert "direct neighbours only (alpha=1)" in UniGNN().describe_defaults(dense)
-    assert "two steps apart (alpha=2)" in UniGNN().describe_defaults(sparse)
-    assert UniGNN(alpha=2).describe_defaults(dense) == ""
+    assert "direct neighbours only (alpha=1)" in UniGNN()._describe_defaults(dense)
+    assert "two steps apart (alpha=2)" in UniGNN()._describe_defaults(sparse)
+    assert UniGNN(alpha=2)._describe_defaults(dense) == ""
     assert UniGNN.graph_defaults(dense) == {"patience": 100}
 
 
@@ -350,7 +352,7 @@ def test_auto_is_the_same_as_the_number_that_it_stands_for(paths, monkeypatch):
     settings = {"max_epochs": 5, "clusters_per_class": 4}
     auto, fixed = (UniGNN(alpha=a, **settings).fit(task, seed=1) for a in ("auto", number))
     assert (auto.alpha_, fixed.alpha_) == (number, number)
-    assert (auto.resolved_params, fixed.resolved_params) == ({"alpha": number}, {})
+    assert (auto.alpha_, fixed.alpha_) == (number, fixed.alpha)
     assert auto.alpha == "auto"
     assert torch.equal(auto.predict_proba(task.graph), fixed.predict_proba(task.graph))
 
@@ -381,7 +383,7 @@ def test_runs_of_one_batch_have_one_alpha():
     task = small_task()
     methods = [UniGNN(max_epochs=4, clusters_per_class=4, dropout=0.0) for _ in range(2)]
     for method in methods:
-        method.reset(task)
+        reset(method, task)
     for _ in fit_batch([Fit(m, task.hide_test_labels(), 3) for m in methods], 2):
         pass
     assert [method.alpha_ for method in methods] == [unignn._auto_alpha(task.graph)] * 2
@@ -439,7 +441,7 @@ def test_readings_hold_in_a_batch(settings):
     task = small_task()
     fields = {"max_epochs": 8, "clusters_per_class": 4, "dropout": 0.0, "cluster_starts": 3}
     method = UniGNN(**fields | settings)
-    method.reset(task)
+    reset(method, task)
     for _ in fit_batch([Fit(method, task.hide_test_labels(), 3)], 1):
         pass
     alone = UniGNN(**fields | settings).fit(task, seed=3)
@@ -456,7 +458,7 @@ def test_a_cluster_with_most_nodes_is_noted(batch):
     for one, notes in ((task, 0), (crowded, 1)):
         method = UniGNN(max_epochs=1, clusters_per_class=4)
         if batch:
-            method.reset(one)
+            reset(method, one)
             for _ in fit_batch([Fit(method, one.hide_test_labels(), 3)], 1):
                 pass
         else:
@@ -483,7 +485,7 @@ def test_readings_of_former_versions_are_translated():
     both = {"mean_loss": True, "unit_rows": True}
     assert UniGNN.current_params({"readings": "mean-loss, unit-rows"}) == both
     for text, on in (("stop-on-loss", "loss"), ("stop-on-accuracy", "accuracy")):
-        assert UniGNN.renamed_params({"readings": text, "alpha": 1}) == {"alpha": 1, "stop_on": on}
+        assert renamed_params(UniGNN, {"readings": text, "alpha": 1}) == {"alpha": 1, "stop_on": on}
     with pytest.raises(ValueError, match=r"some of mean-loss, .* got 'mean'"):
         UniGNN.current_params({"readings": "mean"})
 

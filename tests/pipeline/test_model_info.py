@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 import evengraph as eg
 from evengraph.datasets import toy
 from evengraph.methods import GCN, LTE4G, METHODS, UniGNN
+from evengraph.methods.bases.method import model_input, pack_method
 from evengraph.methods.bases.saving import seal, write_model
 from evengraph.metrics.calibration import Calibrator
 from evengraph.pipeline.model_info import (
@@ -138,7 +139,7 @@ def test_new_nodes_far_away_leave_the_others_alone(name):
 
 def seen_clusters(method, graph):
     """Clusters and inputs of every layer while a graph is predicted."""
-    inputs, find = method._inputs_and_clusters(method.model_input(graph))
+    inputs, find = method._inputs_and_clusters(model_input(method, graph))
     seen = []
 
     def watched(layer, embeddings):
@@ -357,7 +358,7 @@ def test_layers_of_a_folder_are_not_believed(tmp_path):
 @pytest.mark.parametrize("name", ["logistic", "boosting", "labelpropagation", "gcn"])
 def test_tensors_of_other_shapes_are_refused(tmp_path, name):
     method = fitted(name)
-    about, tensors = method.packed()
+    about, tensors = pack_method(method)
     for key in tensors:
         odd = tensors | {key: torch.ones(2, 2, 2, dtype=torch.float16)}
         write_model(tmp_path / "model", about, odd)

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.core.rng import generator
-from evengraph.methods.bases.search import Committee
+from evengraph.methods.bases.method import Committee
 from evengraph.ops.semantic import cluster_means, kmeans, nearest_mean
 from evengraph.ops.sparse import Sparse, to_scipy
 

@@ -13,7 +13,7 @@ from torch.nn.functional import one_hot
 
 from evengraph.core.rng import generator
 from evengraph.desk.evidence import Evidence, find_clusters, unlike_labels
-from evengraph.methods.bases.search import Committee
+from evengraph.methods.bases.method import Committee
 from evengraph.ops.sparse import Sparse, diffuse
 
 UNLIKE = 10  # one node in so many is unlike every label, where there are any

@@ -240,9 +240,15 @@ def score(
         agreement=_agreement(method, task, probabilities) if job.disk is None else None,
         base_rates=base_rates,
         precision_recall=curve,
-        resolved=method.resolved_params or None,
+        resolved=_resolved_params(method) or None,
     )
     return FittedMethod(method, task, probabilities, record)
+
+
+def _resolved_params(method: Method) -> dict[str, Any]:
+    """What a fit took for parameters that were "auto", such as `alpha`."""
+    names = [name for name, value in method.get_params().items() if value == "auto"]
+    return {name: getattr(method, f"{name}_") for name in names if hasattr(method, f"{name}_")}
 
 
 def _agreement(method: Method, task: Task, probabilities: Tensor) -> list[dict[str, Any]] | None:

@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 
 from evengraph.core.task import HIDDEN_LABEL, Task
 from evengraph.methods import Method
+from evengraph.methods.bases.method import model_input
 from evengraph.ops.features import feature_signatures, matching_signatures
 from evengraph.ops.sparse import undirected_adjacency
 from evengraph.pipeline.attribution import Contributions, contributions
@@ -273,7 +274,7 @@ def explain(
     Shapes:
         labels: int64, (N,)
     """
-    bare = model.model_input(graph)
+    bare = model_input(model, graph)
     _check_arguments(node, graph.num_nodes, top)
     known = _labels(model, bare, task, labels).cpu()
     predicted = model.predict_proba(graph).cpu()

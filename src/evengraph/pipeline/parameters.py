@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from evengraph.core.errors import short, unknown
 from evengraph.core.files import packaged
 from evengraph.core.untrusted import MAX_INTEGER
-from evengraph.methods import METHODS
+from evengraph.methods import METHODS, Method
 from evengraph.methods.bases.method import split_words
 from evengraph.metrics.registry import HEADLINE
 
@@ -82,6 +82,13 @@ def former_params(cls: type) -> Mapping[str, str]:
     """Names of earlier versions that are still accepted, and what replaced them."""
     names: Mapping[str, str] = getattr(cls, "former_params", {})
     return names
+
+
+def renamed_params(cls: type[Method], params: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters as users write them, with former ones replaced by what they stand for."""
+    former = {name: value for name, value in params.items() if name in cls.former_params}
+    others = {name: value for name, value in params.items() if name not in former}
+    return others | cls.current_params(former) if former else others
 
 
 def parse_field(cls: type, name: str, text: str) -> Any:

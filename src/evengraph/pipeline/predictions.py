@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.methods import Method
-from evengraph.methods.bases.search import Committee
+from evengraph.methods.bases.method import Committee
 from evengraph.metrics.binary import flagged
 from evengraph.metrics.calibration import adjust_to_shares, estimate_shares
 from evengraph.metrics.decisions import Abstention

@@ -26,6 +26,7 @@ from evengraph.core.records import Record, mean_and_deviation
 from evengraph.core.task import Task
 from evengraph.inspection.measures import count_edges
 from evengraph.methods import METHODS, Method, portfolio
+from evengraph.methods.bases.method import SHARED_SEARCH_SPACE, changed_params
 from evengraph.metrics.binary import positive_class
 from evengraph.metrics.decisions import Costs
 from evengraph.metrics.evaluation import Validation
@@ -393,7 +394,7 @@ def method_result(
             "title": method.full_title,
             "summary": (type(method).__doc__ or "").partition("\n")[0],
             "fields": asdict(method),
-            "changed": method.changed_params,
+            "changed": changed_params(method),
         },
         "class_counts": task.class_counts.tolist(),
         "seeds": [record.seed for record in records],
@@ -643,7 +644,7 @@ def candidates(method: Method, budget: int) -> list[Method]:
 
 def _space(method: Method) -> dict[str, Sequence[Any]]:
     """Values per parameter that may vary, its own included."""
-    known = {**method.shared_search_space, **method.search_space}
+    known = {**SHARED_SEARCH_SPACE, **method.search_space}
     free: dict[str, Sequence[Any]] = {}
     for item in fields(method):
         value = getattr(method, item.name)

@@ -17,7 +17,6 @@ from evengraph.methods.bases.method import (
     check_params,
     check_positive,
     describe_large,
-    reason_of_overflow,
     same_graph,
 )
 from small_graphs import small_task
@@ -143,14 +142,6 @@ def test_features_that_overflow_are_told():
     assert describe_large(torch.tensor([[3.0, -1e6]])) == ""
     assert describe_large(torch.empty(0, 2)) == ""
     assert "as large as 2e+25: scale them" in describe_large(torch.tensor([[1.0, -2e25]]))
-
-
-def test_huge_features_are_the_reason_and_not_the_learning_rate():
-    message = "The loss became nan in epoch 0; try a smaller learning_rate."
-    assert reason_of_overflow(message, torch.ones(2, 2)) == message
-    found = reason_of_overflow(message, torch.full((2, 2), 2e25))
-    assert found.startswith("The loss became nan in epoch 0. Features are as large as 2e+25: ")
-    assert "learning_rate" not in found
 
 
 @pytest.mark.parametrize("method", [GraphSMOTE(max_epochs=2), UNREAL(max_epochs=2, rounds=2)])

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from evengraph.methods.bases.method import Method
+from evengraph.methods.bases.method import Method, restore_method
 from evengraph.methods.bases.saving import TensorMismatchError, read_model
 from small_graphs import small_task
 
@@ -39,7 +39,7 @@ def test_a_method_that_makes_its_network_is_saved_and_restored(tmp_path):
     method.save(tmp_path / "model", extra={"columns": ["a"]})
     about, tensors = read_model(tmp_path / "model")
     again = Savable()
-    again.restore(about, tensors, torch.device("cpu"))
+    restore_method(again, about, tensors, torch.device("cpu"))
     assert again.is_fitted
     assert again.extra_ == {"columns": ["a"]}
     assert torch.equal(again.predict_proba(task.graph), method.predict_proba(task.graph))
@@ -65,4 +65,4 @@ def test_a_network_larger_than_its_tensors_is_not_built(tmp_path):
     method.save(tmp_path / "model")
     about, tensors = read_model(tmp_path / "model")
     with pytest.raises(TensorMismatchError, match="smaller than the network"):
-        Savable().restore(about | {"num_classes": 10**12}, tensors, torch.device("cpu"))
+        restore_method(Savable(), about | {"num_classes": 10**12}, tensors, torch.device("cpu"))

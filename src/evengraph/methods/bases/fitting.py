@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from evengraph.core.task import Task
 from evengraph.fast.replicas import Fit, can_replicate, fit_batch, share_batch
-from evengraph.methods.bases.method import Method, check_memory, check_task, same_graph
+from evengraph.methods.bases.method import Method, check_memory, check_task, reset, same_graph
 from evengraph.training.loop import count_bar
 
 Steps = Generator[None, None, None]
@@ -54,7 +54,7 @@ def fit_many(
         check_task(fit.task)  # before any of them is trained
         check_memory(fit.method, fit.task)
     for fit in fits:
-        fit.method.reset(fit.task)  # no earlier fit is mistaken for one of this call
+        reset(fit.method, fit.task)  # no earlier fit is mistaken for one of this call
     fitted: set[int] = set()
     with count_bar("fitting", len(fits), progress) as count:
 

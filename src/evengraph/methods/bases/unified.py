@@ -110,7 +110,7 @@ class UnifiedMethod(Method):
         """
         if graph is None and self.graph_ is None:
             raise ValueError("A loaded model does not hold its graph: call embeddings(graph).")
-        graph = self.graph_ if graph is None else self.model_input(graph)
+        graph = self.graph_ if graph is None else self._model_input(graph)
         quick = self._quick("embeddings")
         result: tuple[Tensor, Tensor | None] = (quick or self._embeddings)(graph)
         return result
