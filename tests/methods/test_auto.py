@@ -165,19 +165,6 @@ def test_out_of_time_the_first_counts_with_its_best_weights_so_far():
     )
 
 
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"time_limit": 0}, "time_limit must be above 0, got 0"),
-        ({"metric": "brier"}, "metric must be one of auto, balanced_accuracy, .*, got 'brier'"),
-        ({"candidates": "gcn,auto"}, "candidates must be among gcn, .*, got 'auto'"),
-    ],
-)
-def test_bad_parameters_are_refused(params, message):
-    with pytest.raises(ValueError, match=message):
-        Auto(**params)
-
-
 def test_with_folds_nodes_are_predicted_by_models_that_did_not_learn_from_them():
     method = fitted("logistic", folds=5)
     nodes, rows, known = method.held_out_

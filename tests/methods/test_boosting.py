@@ -199,14 +199,6 @@ def test_predicting_needs_no_scikit_learn(tmp_path, monkeypatch):
     check_predicts_without_sklearn(Boosting(max_epochs=8), tmp_path, monkeypatch)
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "least"), [("leaves", 1, 2), ("smallest_leaf", 0, 1), ("leaves", 2.5, "")]
-)
-def test_bad_fields_are_refused(field, value, least):
-    with pytest.raises(ValueError, match=f"{field} must be (at least {least}|an integer), got"):
-        Boosting(**{field: value})
-
-
 def test_relations_are_columns_of_their_own():
     task = small_task()
     source, target = task.graph.edge_index

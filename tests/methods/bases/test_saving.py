@@ -66,3 +66,38 @@ def test_a_network_larger_than_its_tensors_is_not_built(tmp_path):
     about, tensors = read_model(tmp_path / "model")
     with pytest.raises(TensorMismatchError, match="smaller than the network"):
         restore_method(Savable(), about | {"num_classes": 10**12}, tensors, torch.device("cpu"))
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_errors_of_a_loaded_model_are_one_line_and_others_are_bugs(loaded, monkeypatch):
+    task = small_task()
+    method = Savable().fit(task, seed=0)
+    method.loaded_ = loaded
+    monkeypatch.setattr(method, "_logits", lambda graph: torch.ones(4, 5) @ torch.ones(3, 2))
+    with pytest.raises(ValueError if loaded else RuntimeError) as found:
+        method.predict_proba(task.graph)
+    if loaded:
+        assert "cannot predict: the tensors of Savable do not fit" in str(found.value)
+        assert "\n" not in str(found.value)
+
+
+def fail_to_allocate(graph):
+    raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+
+
+def test_too_little_memory_is_no_damage(monkeypatch):
+    task = small_task()
+    method = Savable().fit(task, seed=0)
+    method.loaded_ = True
+    monkeypatch.setattr(method, "_logits", fail_to_allocate)
+    with pytest.raises(RuntimeError, match="allocate"):
+        method.predict_proba(task.graph)
+
+
+@pytest.mark.parametrize("shape", [(150, 1), (150, 2), (150, 3, 1)])
+def test_there_is_a_column_for_each_class(shape, monkeypatch):
+    task = small_task()
+    method = Savable().fit(task, seed=0)
+    monkeypatch.setattr(method, "_logits", lambda graph: torch.ones(shape))
+    with pytest.raises(ValueError, match="must predict 3 classes"):
+        method.predict_proba(task.graph)

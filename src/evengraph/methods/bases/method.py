@@ -6,7 +6,6 @@ import csv
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from functools import cache, partial
 from importlib.resources import files
@@ -396,10 +395,23 @@ class Method(_Fitted, ABC):
             returns: (N, C)
         """
         inputs = self._model_input(graph)
-        with one_line_errors(self.title, loaded=self.loaded_):
+        try:
             logits = (self._quick("logits") or self._logits)(inputs)
             probabilities: Tensor = logits.softmax(dim=1).to(graph.x.device)
-        check_classes(probabilities, self.num_classes_)
+        except (IndexError, KeyError, RuntimeError, TypeError) as error:
+            memory = isinstance(error, torch.OutOfMemoryError) or "allocate" in str(error)
+            if not self.loaded_ or memory:
+                raise
+            raise ValueError(
+                f"The saved model cannot predict: the tensors of {self.title} do not fit together "
+                f"({first_line(error)})."
+            ) from error
+        if probabilities.dim() != 2 or probabilities.shape[1] != self.num_classes_:
+            shape = " by ".join(map(str, probabilities.shape))
+            raise ValueError(
+                f"The saved model must predict {self.num_classes_} classes, and its tensors give "
+                f"{shape} values."
+            )
         if probabilities.isnan().any():
             message = f"{self.title} predicts NaN.{describe_large(graph.x)}"
             raise FloatingPointError(message)
@@ -763,8 +775,7 @@ def check_params(method: Any) -> None:
     limits, hints = _rules(method.__class__)
     for item in fields(method):
         name, value = item.name, getattr(method, item.name)
-        limit, hint = limits.get(name), hints.get(name)
-        words, hint = split_words(hint)
+        words, hint = split_words(hints.get(name))
         if value in words:
             continue
         if words and isinstance(value, str):
@@ -772,17 +783,11 @@ def check_params(method: Any) -> None:
         if isinstance(item.default, bool) and not isinstance(value, bool):
             raise ValueError(f"{name} must be True or False, got {value!r}.")
         if get_origin(hint) is Literal:
-            check_choice(name, value, get_args(hint))
-        elif limit == "fraction":
-            check_fraction(name, value)
-        elif limit == "positive":
-            check_positive(name, value)
-        elif isinstance(limit, tuple):
-            check_range(name, value, *limit)
-        elif limit is not None and hint is int:
-            check_integer(name, value, int(limit))
-        elif isinstance(limit, float | int):
-            check_minimum(name, value, limit)
+            if value not in get_args(hint):
+                choices = ", ".join(get_args(hint))
+                raise ValueError(f"{name} must be one of {choices}, got {value!r}.")
+        elif (limit := limits.get(name)) is not None:
+            check_limit(name, value, limit, whole=hint is int or isinstance(limit, tuple))
 
 
 def split_words(hint: Any) -> tuple[tuple[str, ...], Any]:
@@ -804,93 +809,36 @@ def _rules(kind: type) -> tuple[dict[str, Limit], dict[str, Any]]:
         return limits, {}
 
 
-def check_integer(name: str, value: int, minimum: int) -> None:
-    """Raise ValueError for a parameter that is no integer, or below its minimum."""
-    if isinstance(value, bool) or not isinstance(value, int):
+def check_limit(name: str, value: Any, limit: Limit, *, whole: bool = False) -> None:
+    """Raise ValueError for a number outside its limit, or for one that should be whole."""
+    if limit == "fraction":
+        if not 0 <= value < 1:
+            raise ValueError(f"{name} must lie in [0, 1), got {value}.")
+        return
+    if whole and limit != "positive" and (isinstance(value, bool) or not isinstance(value, int)):
         raise ValueError(f"{name} must be an integer, got {value!r}.")
-    check_minimum(name, value, minimum)
-
-
-def check_range(name: str, value: int, minimum: int, maximum: int) -> None:
-    """Raise ValueError for a parameter that is no integer, or outside its range."""
-    check_integer(name, value, minimum)
-    if value > maximum:
-        raise ValueError(f"{name} must be at most {maximum}, got {short(value)}.")
-
-
-def check_minimum(name: str, value: float, minimum: float) -> None:
-    """Raise ValueError for a parameter that is below its minimum, or infinite."""
-    if not value >= minimum:
-        raise ValueError(f"{name} must be at least {minimum}, got {value}.")
+    if limit == "positive":
+        if not value > 0:
+            raise ValueError(f"{name} must be above 0, got {value}.")
+    else:
+        least = limit[0] if isinstance(limit, tuple) else int(limit) if whole else limit
+        if not value >= least:
+            raise ValueError(f"{name} must be at least {least}, got {value}.")
     if value == math.inf:
         raise ValueError(f"{name} must be finite, got {value}.")
-
-
-def check_positive(name: str, value: float) -> None:
-    """Raise ValueError for a parameter that is not above 0, or infinite."""
-    if not value > 0:
-        raise ValueError(f"{name} must be above 0, got {value}.")
-    if value == math.inf:
-        raise ValueError(f"{name} must be finite, got {value}.")
-
-
-def check_fraction(name: str, value: float) -> None:
-    """Raise ValueError for a parameter outside [0, 1)."""
-    if not 0 <= value < 1:
-        raise ValueError(f"{name} must lie in [0, 1), got {value}.")
-
-
-def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Raise ValueError for a parameter that is not among its choices."""
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}.")
+    if isinstance(limit, tuple) and value > limit[1]:
+        raise ValueError(f"{name} must be at most {limit[1]}, got {short(value)}.")
 
 
 def same_graph(one: Data, other: Data) -> bool:
     """Whether two graphs have the same features, edges and weights; labels do not matter."""
-    weights = edge_weight(one), edge_weight(other)
-    if (weights[0] is None) != (weights[1] is None):
+    first, second = edge_weight(one), edge_weight(other)
+    if (first is None) != (second is None) or one.x.device != other.x.device:
         return False
-    return (
-        one.x.shape == other.x.shape
-        and one.edge_index.shape == other.edge_index.shape
-        and one.x.device == other.x.device
-        and (one.x is other.x or torch.equal(one.x, other.x))
-        and (one.edge_index is other.edge_index or torch.equal(one.edge_index, other.edge_index))
-        and (weights[0] is None or weights[1] is None or torch.equal(weights[0], weights[1]))
-    )
-
-
-@contextmanager
-def one_line_errors(title: str, *, loaded: bool) -> Iterator[None]:
-    """Turn errors of torch into one of a line, if the tensors come from a folder.
-
-    Args:
-        title: Name of the method.
-        loaded: Whether it was loaded; an error of a method that was fitted here is a bug.
-    """
-    try:
-        yield
-    except (IndexError, KeyError, RuntimeError, TypeError) as error:
-        if not loaded or _is_memory(error):
-            raise
-        raise ValueError(
-            f"The saved model cannot predict: the tensors of {title} do not fit together "
-            f"({first_line(error)})."
-        ) from error
-
-
-def check_classes(probabilities: Tensor, classes: int) -> None:
-    """Raise ValueError unless there is a column for each class."""
-    if probabilities.dim() != 2 or probabilities.shape[1] != classes:
-        shape = " by ".join(map(str, probabilities.shape))
-        raise ValueError(
-            f"The saved model must predict {classes} classes, and its tensors give {shape} values."
-        )
-
-
-def _is_memory(error: Exception) -> bool:
-    return isinstance(error, torch.OutOfMemoryError) or "allocate" in str(error)
+    pairs = [(one.x, other.x), (one.edge_index, other.edge_index)]
+    if first is not None and second is not None:
+        pairs.append((first, second))
+    return all(a is b or (a.shape == b.shape and torch.equal(a, b)) for a, b in pairs)
 
 
 TYPICAL_EPOCHS = 300
@@ -910,15 +858,10 @@ MARGIN = 2.0
 
 
 class Cost(NamedTuple):
-    """What fitting takes, about.
+    """What fitting takes, about."""
 
-    Args:
-        memory: Bytes.
-        seconds: On one core, for `TYPICAL_EPOCHS` epochs.
-    """
-
-    memory: float
-    seconds: float
+    memory: float  # bytes
+    seconds: float  # on one core, for `TYPICAL_EPOCHS` epochs
 
 
 def estimate(
@@ -975,11 +918,8 @@ def check_memory(method: Method, task: Task) -> None:
 def _measurements() -> dict[str, tuple[float, float, float]]:
     """Bytes, microseconds and microseconds per epoch of each method, for a node."""
     text = files("evengraph.methods").joinpath("costs.csv").read_text(encoding="utf-8")
+    columns = ("bytes_per_node", "microseconds_per_node", "microseconds_per_node_and_epoch")
     return {
-        row["method"]: (
-            float(row["bytes_per_node"]),
-            float(row["microseconds_per_node"]),
-            float(row["microseconds_per_node_and_epoch"]),
-        )
+        row["method"]: (float(row[columns[0]]), float(row[columns[1]]), float(row[columns[2]]))
         for row in csv.DictReader(text.splitlines())
     }
