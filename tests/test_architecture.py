@@ -222,7 +222,7 @@ def test_the_library_works_without_what_only_the_command_line_needs():
 OTHER_MEANINGS = {
     "lab/sources.py": {"unreal"},
     "nn/networks.py": {"gcn"},
-    "nn/tracing.py": {"UniGNN"},
+    "nn/attribution.py": {"UniGNN"},
     "ops/losses.py": {"renode", "reweight"},
 }
 PLAIN_WORDS = {"auto"}  # of devices and engines: the library chooses; the class is Auto
