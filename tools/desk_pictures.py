@@ -18,8 +18,9 @@ from tools.picture_sources import record
 ROOT = Path(__file__).resolve().parents[1]
 sys.path += [str(ROOT / "tests" / "report"), str(ROOT / "tests" / "desk")]
 
-from chromium import Chromium  # noqa: E402
 from served import serving  # noqa: E402
+
+from chromium import Chromium  # noqa: E402
 
 SHOPS = str(ROOT / "examples" / "shops")
 FOLDER = ROOT / "docs" / "desk"

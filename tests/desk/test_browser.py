@@ -11,10 +11,10 @@ from pathlib import Path
 from time import monotonic, sleep
 
 import pytest
-from chromium import BROWSER, Chromium
 from served import serving
 from small_desk import make_desk, truth, write_shop
 
+from chromium import BROWSER, Chromium
 from evengraph.desk.label_file import LabelFile
 from evengraph.desk.training import train
 
