@@ -343,7 +343,7 @@ class UnifiedNetwork(nn.Module):
     ) -> Tensor:
         """Logits, with dropout, of a subset of each replica's nodes, in fixed shapes."""
         # needs shared embeddings and two layers; `near` holds the nodes and their neighbours
-        # needs shared embeddings and two layers or more; `near` holds the nodes and their neighbours
+        # needs shared embeddings and two layers; `near` holds the nodes and their neighbours
         last = len(self.weights) - 1
         joint = self.activate(first, True)
         for layer in range(1, last):

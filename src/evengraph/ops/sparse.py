@@ -435,7 +435,7 @@ def neighbour_averages(
 ) -> list[Average]:
     """The means over neighbours 1, 2, ... hops away in all edges, then over those per relation."""
     # without hops there are none per relation; `union` is the `graph_matrix`, if known already
-    # without hops there are none per relation; `union` is the `graph_matrix`, if it is known already
+    # without hops there are none per relation; `union` is the `graph_matrix`, if it is known
     if not hops:
         return []
     device = graph.edge_index.device
