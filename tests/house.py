@@ -64,11 +64,11 @@ def _lines_of(node):
 
 
 def method_table(source):
-    """The methods as their lines stand: name to class name."""
+    """The methods as their table is written: name to class name."""
     text = (source / "methods" / "__init__.py").read_text(encoding="utf-8")
-    found = re.findall(r"^from evengraph.methods.[a-z0-9]+ import ([A-Z]\w+) as \1$", text, re.M)
-    assert "GCN" in found, "no table of methods found"
-    return {name.lower(): name for name in found}
+    found = re.findall(r"^from evengraph\.methods\.(\w+) import (\w+) as \2$", text, flags=re.M)
+    assert ("gcn", "GCN") in found, "no table of methods found"
+    return dict(found)
 
 
 @cache

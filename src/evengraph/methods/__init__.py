@@ -1,15 +1,16 @@
 """Methods, one per file, behind the same `fit` and `predict_proba`.
 
-A method has one line here, which imports it, written `X as X` so that type checkers see it
-exported. METHODS holds them in the order of these lines: that of the paper's table; then losses,
-later methods and baselines. Plugins come last. A portfolio is tried in this order, and of equally
-good candidates the first is preferred.
+A method has one line here: its import, written `X as X` so that type checkers see it exported.
+METHODS lists it under the name of its class in lower case, and everything else finds it there.
 """
 
-# ruff: noqa: I001
 from evengraph.core.registry import Registry
 from evengraph.methods.bases.fitting import fit_many as fit_many
 from evengraph.methods.bases.method import Method as Method
+
+# isort: off
+# In the order of the paper's table; then losses, later methods and baselines. Plugins come last.
+# A portfolio is tried in this order, and of equally good candidates the first is preferred.
 from evengraph.methods.gcn import GCN as GCN
 from evengraph.methods.oversampling import Oversampling as Oversampling
 from evengraph.methods.reweight import Reweight as Reweight
@@ -38,17 +39,14 @@ from evengraph.methods.boosting import Boosting as Boosting
 from evengraph.methods.logistic import Logistic as Logistic
 from evengraph.methods.auto import Auto as Auto
 from evengraph.methods.auto import portfolio as portfolio
+# isort: on
 
-METHODS: Registry[type[Method]] = Registry(
-    "evengraph.methods",
-    Method,
-    {
-        name.lower(): kind
-        for name, kind in tuple(globals().items())
-        if isinstance(kind, type) and issubclass(kind, Method) and kind is not Method
-    },
-    subclasses=True,
-)
+_BUILT_IN: dict[str, type[Method]] = {
+    name.lower(): value
+    for name, value in list(globals().items())
+    if isinstance(value, type) and issubclass(value, Method) and value is not Method
+}
+METHODS: Registry[type[Method]] = Registry("evengraph.methods", Method, _BUILT_IN, subclasses=True)
 
 DEFAULT_METHOD = "auto"  # what `run` and `TableModel` use
 DEFAULT_ON_DISK = "unison"  # what `run` uses for a graph on disk
