@@ -7,8 +7,8 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.markup import escape
+from typer import Argument, Option
 
 from evengraph.cli.console import err, out, print_notes, print_sentence, print_written
 from evengraph.cli.options import COLUMN_HELP, Align, CostAlarm, CostMiss, Memory
@@ -71,15 +71,9 @@ def _show_suspects(
 
     name = model.classes_[positive]
     scores = predictions.frame[f"p_{name}"].to_numpy()
+    options = {"positive": positive, "count": count, "graph": predictions.graph}
     with err.status("explaining"):
-        found = suspects(
-            model.method_,
-            nodes,
-            scores,
-            positive=positive,
-            count=count,
-            graph=predictions.graph,
-        )
+        found = suspects(model.method_, nodes, scores, **options)
     table = plain_table(["", "id", f"p({escape(name)})", "speaks for it"])
     for rank, one in enumerate(found, start=1):
         shown = format_probability(one.probability)
@@ -140,74 +134,42 @@ def format_probability(value: float) -> str:
     return f"{value:.{3 if gap <= 0 else max(3, 1 - math.floor(math.log10(gap)))}f}"
 
 
-ModelFolder = Annotated[Path, typer.Argument(help="Folder that evengraph run --save wrote.")]
-Nodes = Annotated[
-    Path,
-    typer.Argument(
-        help="A folder with nodes.csv and edges.csv, a nodes table, or a graph file "
-        "(.graphml, .npz, .pt)."
-    ),
-]
-Edges = Annotated[Path | None, typer.Argument(help="Edges table, if DATA is a nodes table.")]
-Out = Annotated[
-    Path, typer.Option("--out", help="A .csv or .parquet file; with --memory also .npy.")
-]
-Known = Annotated[
-    str | None,
-    typer.Option(
-        help="Known folder or nodes table that the new nodes are connected to.", metavar="PATH"
-    ),
-]
-KnownEdges = Annotated[str | None, typer.Option(help="Edges table, if --known is a nodes table.")]
-Lists = Annotated[Path | None, typer.Option(help=COLUMN_HELP["lists"])]
-Calibrated = Annotated[
-    bool, typer.Option("--calibrated", help="Calibrate probabilities on validation nodes.")
-]
-Top = Annotated[
-    int | None,
-    typer.Option(
-        help="Two classes: also list this many of the most suspicious nodes, with reasons."
-    ),
-]
-Prior = Annotated[
-    str | None,
-    typer.Option(
-        help="Correct probabilities for class shares that differ from training: estimate, or the "
-        "shares, such as yes=0.1,no=0.9.",
-        metavar="SHARES",
-    ),
-]
-Abstain = Annotated[
-    float | None,
-    typer.Option(
-        help="Leave this share of the nodes undecided, the least certain ones; such as 0.1."
-    ),
-]
-MaxError = Annotated[
-    float | None,
-    typer.Option(help="Leave as many nodes undecided as it takes for this error on validation."),
-]
-OnlyUnlabelled = Annotated[
-    bool, typer.Option("--only-unlabelled", help="Predict only nodes without a label.")
-]
+HELP = {
+    "model": "Folder that evengraph run --save wrote.",
+    "data": "A folder with nodes.csv and edges.csv, a nodes table, or a graph file (.graphml, "
+    ".npz, .pt).",
+    "edges": "Edges table, if DATA is a nodes table.",
+    "out": "A .csv or .parquet file; with --memory also .npy.",
+    "known": "Known folder or nodes table that the new nodes are connected to.",
+    "known_edges": "Edges table, if --known is a nodes table.",
+    "calibrated": "Calibrate probabilities on validation nodes.",
+    "top": "Two classes: also list this many of the most suspicious nodes, with reasons.",
+    "prior": "Correct probabilities for class shares that differ from training: estimate, or the "
+    "shares, such as yes=0.1,no=0.9.",
+    "abstain": "Leave this share of the nodes undecided, the least certain ones; such as 0.1.",
+    "max_error": "Leave as many nodes undecided as it takes for this error on validation.",
+    "only_unlabelled": "Predict only nodes without a label.",
+}
 
 
 def predict(
-    model: ModelFolder,
-    data: Nodes,
-    edges: Edges = None,
-    to: Out = Path("predictions.csv"),
-    known: Known = None,
-    known_edges: KnownEdges = None,
-    lists: Lists = None,
-    calibrated: Calibrated = False,
+    model: Annotated[Path, Argument(help=HELP["model"])],
+    data: Annotated[Path, Argument(help=HELP["data"])],
+    edges: Annotated[Path | None, Argument(help=HELP["edges"])] = None,
+    to: Annotated[Path, Option("--out", help=HELP["out"])] = Path("predictions.csv"),
+    known: Annotated[str | None, Option(help=HELP["known"], metavar="PATH")] = None,
+    known_edges: Annotated[str | None, Option(help=HELP["known_edges"])] = None,
+    lists: Annotated[Path | None, Option(help=COLUMN_HELP["lists"])] = None,
+    calibrated: Annotated[bool, Option("--calibrated", help=HELP["calibrated"])] = False,
     cost_miss: CostMiss = None,
     cost_alarm: CostAlarm = None,
-    top: Top = None,
-    prior: Prior = None,
-    abstain: Abstain = None,
-    max_error: MaxError = None,
-    only_unlabelled: OnlyUnlabelled = False,
+    top: Annotated[int | None, Option(help=HELP["top"])] = None,
+    prior: Annotated[str | None, Option(help=HELP["prior"], metavar="SHARES")] = None,
+    abstain: Annotated[float | None, Option(help=HELP["abstain"])] = None,
+    max_error: Annotated[float | None, Option(help=HELP["max_error"])] = None,
+    only_unlabelled: Annotated[
+        bool, Option("--only-unlabelled", help=HELP["only_unlabelled"])
+    ] = False,
     align: Align = True,
     memory: Memory = None,
 ) -> None:
@@ -215,6 +177,7 @@ def predict(
     from evengraph.cli.opening import check_folder
     from evengraph.metrics.decisions import Costs
     from evengraph.pipeline.table_model import TableModel
+    from evengraph.tables import UnknownNodeError
 
     costs = Costs.of(cost_miss, cost_alarm)
     if memory is not None or stays_on_disk(data):
@@ -232,51 +195,31 @@ def predict(
     if top is not None and table_model.info.threshold is None:
         raise ValueError("--top lists nodes of the rarer of two classes; this model has none.")
     check_folder(to.parent)
-    new = _open(table_model, data, edges, (known, known_edges), only_unlabelled, lists)
+    tables = _known_tables(known, known_edges)
+    try:
+        new = table_model.open(
+            data, edges, known=tables, only_unlabelled=only_unlabelled, lists=lists
+        )
+    except UnknownNodeError as error:
+        if tables is not None:
+            raise
+        hint = "Nodes of the known graph? Name its folder with --known."
+        raise ValueError(f"{error} {hint}") from None
     print_notes(new.notes, err)
     if new.num_isolated:
-        print_sentence(
-            f"New nodes without edges: {new.num_isolated:,} of {len(new.ids):,}; their "
-            "predictions cannot use the graph.",
-            err,
-        )
+        count = f"{new.num_isolated:,} of {len(new.ids):,}"
+        text = f"New nodes without edges: {count}; their predictions cannot use the graph."
+        print_sentence(text, err)
     with err.status("predicting"):
-        predictions = table_model.predictions(
-            new,
-            calibrated=calibrated,
-            prior=parse_prior(prior),
-            abstain=abstain,
-            max_error=max_error,
-            align=align,
-        )
+        options = {"calibrated": calibrated, "prior": _parse_prior(prior), "align": align}
+        predictions = table_model.predictions(new, abstain=abstain, max_error=max_error, **options)
     show_drift(predictions)
     write_predictions(predictions.frame, to)
     show_predictions(table_model, new, predictions, calibrated=calibrated, top=top)
     print_written(to)
 
 
-def _open(
-    model: TableModel,
-    data: Path,
-    edges: Path | None,
-    known: tuple[str | None, str | None],
-    only_unlabelled: bool,
-    lists: Path | None,
-) -> NewNodes:
-    """Open the nodes to predict; `known` is the graph that they attach to."""
-    from evengraph.tables import UnknownNodeError
-
-    tables = _known_tables(*known)
-    try:
-        return model.open(data, edges, known=tables, only_unlabelled=only_unlabelled, lists=lists)
-    except UnknownNodeError as error:
-        if tables is not None:
-            raise
-        hint = "Nodes of the known graph? Name its folder with --known."
-        raise ValueError(f"{error} {hint}") from None
-
-
-def parse_prior(text: str | None) -> str | dict[str, float] | None:
+def _parse_prior(text: str | None) -> str | dict[str, float] | None:
     """`estimate`, or the shares of classes."""
     if text is None or "=" not in text:
         return text

@@ -216,9 +216,7 @@ def _finish(
         raise failed
 
 
-def _save_model(
-    selection: Selection, files: RunFiles, costs: Costs | None, *, refit: bool
-) -> bool:
+def _save_model(selection: Selection, files: RunFiles, costs: Costs | None, *, refit: bool) -> bool:
     """Save the best model, and predict unlabelled nodes; returns whether it was trained again."""
     from evengraph.cli.predict import write_predictions
     from evengraph.methods.bases.saving import MAIN

@@ -38,9 +38,8 @@ def parse_seeds(text: str) -> list[int]:
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", part)
         if match is None:
-            raise ValueError(
-                f"seeds must be whole numbers such as 5,6,7 or 5-24, got {short(text)}."
-            )
+            example = "whole numbers such as 5,6,7 or 5-24"
+            raise ValueError(f"seeds must be {example}, got {short(text)}.")
         if max(map(len, match.groups(""))) > SEED_DIGITS:
             raise ValueError(f"seeds must be below 2^32, got {short(part.strip())}.")
         first, last = int(match[1]), int(match[2] or match[1])
@@ -145,6 +144,8 @@ SETTING = ("dataset", "imbalance", "minority", "ratio", "method")
 PAPER = {"patience": 1_000}
 """Parameters of every method in the paper that are not the defaults."""
 
+VALUES = {*HEADLINE, *(f"{name}_std" for name in HEADLINE)}  # columns of the tables
+
 Published = dict[str, dict[str, float | None]]
 """Mean and standard deviation per metric, in percent."""
 
@@ -157,14 +158,10 @@ def paper_cell(
     *,
     table: Literal["paper", "ablation", "published"] = "paper",
 ) -> Published | None:
-    """Published values for a method in a setting.
+    """Published values for a method in a setting: the paper's, its ablation, or of other papers.
 
-    Args:
-        dataset: Name of the data set.
-        imbalance: Name of the split protocol.
-        fields: Parameters of the protocol; only those that the paper varies count.
-        name: Name of the method; its label in the other two tables.
-        table: The paper's comparison, its ablation, or values of other papers.
+    `fields` are parameters of the protocol; only those that the paper varies count. `name` is that
+    of the method; in the other two tables its label.
     """
     column = "method" if table == "paper" else "label"
     wanted = {"dataset": dataset, "imbalance": imbalance, column: name}
@@ -174,15 +171,12 @@ def paper_cell(
             and float(row["ratio"]) == fields.get("ratio")
             and (not row["minority"] or int(row["minority"]) == fields.get("minority"))
         ):
+            found = {name: float(text) for name, text in row.items() if name in VALUES and text}
             return {
-                metric: {"mean": _number(row.get(metric)), "std": _number(row.get(f"{metric}_std"))}
+                metric: {"mean": found.get(metric), "std": found.get(f"{metric}_std")}
                 for metric in HEADLINE
             }
     return None
-
-
-def _number(text: str | None) -> float | None:
-    return float(text) if text else None
 
 
 @cache
@@ -195,10 +189,7 @@ def _rows(file: str) -> list[dict[str, str]]:
 def preset_for(
     dataset: str, imbalance: str, fields: Mapping[str, Any], method: str
 ) -> dict[str, Any] | None:
-    """The parameters of a method in a setting, if there is a preset.
-
-    `fields` are all parameters of the split protocol.
-    """
+    """The parameters of a method in a setting, if there is a preset for these `fields`."""
     setting = {"dataset": dataset, "imbalance": imbalance, "method": method, **fields}
     for preset in _presets():
         if all(setting.get(name) == preset[name] for name in SETTING if name in preset):

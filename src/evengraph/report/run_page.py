@@ -554,8 +554,8 @@ def _saved_model(model: Mapping[str, Any]) -> Markup:
     if levels:
         text = (
             "It may leave its least certain nodes undecided (predict --abstain). As tested, on "
-            f"its {integer(model.get('validation'))} held-out nodes, where the balanced error is the "
-            "mean over classes:"
+            f"its {integer(model.get('validation'))} held-out nodes, where the balanced error is "
+            "the mean over classes:"
         )
         heads = ("undecided", "error, %", "balanced error, %", "confidence from")
         rows = []
