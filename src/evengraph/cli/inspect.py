@@ -58,10 +58,13 @@ def inspect(
 ) -> None:
     """Describe a graph before training: classes, homophily, reach of labels, leaks, advice."""
     from evengraph.cli.opening import next_commands, open_data
+    from evengraph.cli.training import given_split
     from evengraph.core.files import write_json
     from evengraph.inspection import inspect_graph
     from evengraph.report.inspect_page import render_inspection
     from evengraph.report.page import Link, write_html
+    from evengraph.report.terminal import inspection_view
+    from evengraph.splits import SPLITS
 
     packed = _packed_content(data, columns)
     if packed is not None and packed["large"]:
@@ -90,32 +93,21 @@ def inspect(
     if json:
         out.print(dumps(content, indent=1), soft_wrap=True, markup=False)
     else:
-        _print_inspection(content, source, packed)
+        out.print(inspection_view(content))
+        if packed is not None and packed["num_nodes"] >= MIN_NODES:
+            out.print("", wing("disk").methods_view(packed), sep="\n")
+        if not source.is_dataset and source.default_split == "given":
+            split = given_split(source.graph, SPLITS["given"]().val)
+            print_sentence(f"Split: run uses {split}.")
+        commands = content["commands"]
+        for line in ("", "Next:", *commands) if commands else ():  # unwrapped, to be pasted
+            out.print(line, soft_wrap=True, markup=False, highlight=False)
     if to is not None:
         paths = to / "inspect.json", to / "inspect.html"
         write_json(content, paths[0])
         links = [Link("inspect.json", "Inspection as JSON")]
         write_html(render_inspection(content, links=links), paths[1])
         print_written(*paths, console=err if json else out)
-
-
-def _print_inspection(
-    content: dict[str, Any], source: GraphSource, packed: dict[str, Any] | None
-) -> None:
-    """Print the inspection, the split that run would use, and the commands to run next."""
-    from evengraph.cli.training import given_split
-    from evengraph.report.terminal import inspection_view
-    from evengraph.splits import SPLITS
-
-    out.print(inspection_view(content))
-    if packed is not None and packed["num_nodes"] >= MIN_NODES:
-        out.print("", wing("disk").methods_view(packed), sep="\n")
-    if not source.is_dataset and source.default_split == "given":
-        split = given_split(source.graph, SPLITS["given"]().val)
-        print_sentence(f"Split: run uses {split}.")
-    commands = content["commands"]
-    for line in ("", "Next:", *commands) if commands else ():  # unwrapped, to be pasted
-        out.print(line, soft_wrap=True, markup=False, highlight=False)
 
 
 def _packed_content(data: str, columns: Columns) -> dict[str, Any] | None:

@@ -72,10 +72,10 @@ def parse_settings(
             if (current := METHODS[method].former_params.get(key)) is not None:
                 sentences.append(f"{key} of {METHODS[method].title} is now {current}.")
         if len(having) < len(methods):
-            titles, others = (
+            titles, without = (
                 ", ".join(METHODS[method].title for method in part) for part in (having, lacking)
             )
-            reason = f" ({others} {'has' if len(lacking) == 1 else 'have'} no such parameter)"
+            reason = f" ({without} {'has' if len(lacking) == 1 else 'have'} no such parameter)"
             sentences.append(f"{text} applied to {titles} only{reason if lacking else ''}.")
     for method, settings in texts.items():
         for name in (setting.partition("=")[0].strip() for setting in settings):

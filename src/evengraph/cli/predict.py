@@ -71,9 +71,9 @@ def _show_suspects(
 
     name = model.classes_[positive]
     scores = predictions.frame[f"p_{name}"].to_numpy()
-    options = {"positive": positive, "count": count, "graph": predictions.graph}
     with err.status("explaining"):
-        found = suspects(model.method_, nodes, scores, **options)
+        graph = predictions.graph
+        found = suspects(model.method_, nodes, scores, positive=positive, count=count, graph=graph)
     table = plain_table(["", "id", f"p({escape(name)})", "speaks for it"])
     for rank, one in enumerate(found, start=1):
         shown = format_probability(one.probability)
@@ -178,6 +178,7 @@ def predict(
     from evengraph.metrics.decisions import Costs
     from evengraph.pipeline.table_model import TableModel
     from evengraph.tables import UnknownNodeError
+    from evengraph.tables.read import table_suffix
 
     costs = Costs.of(cost_miss, cost_alarm)
     if memory is not None or stays_on_disk(data):
@@ -195,7 +196,11 @@ def predict(
     if top is not None and table_model.info.threshold is None:
         raise ValueError("--top lists nodes of the rarer of two classes; this model has none.")
     check_folder(to.parent)
-    tables = _known_tables(known, known_edges)
+    if known is None and known_edges is not None:
+        raise ValueError("--known-edges goes with --known, which names the nodes table.")
+    if known is not None and known_edges is None and table_suffix(Path(known)):
+        raise ValueError(f"--known-edges must name the edges table that belongs to {known}.")
+    tables = None if known is None else (known, known_edges)
     try:
         new = table_model.open(
             data, edges, known=tables, only_unlabelled=only_unlabelled, lists=lists
@@ -228,19 +233,6 @@ def _parse_prior(text: str | None) -> str | dict[str, float] | None:
         return {name.strip(): float(value) for name, _, value in pairs}
     except ValueError:
         raise ValueError(f"--prior takes estimate or yes=0.1,no=0.9, got {text}.") from None
-
-
-def _known_tables(known: str | None, edges: str | None) -> Any:
-    """The known graph as `TableModel` takes it."""
-    from evengraph.tables.read import table_suffix
-
-    if known is None:
-        if edges is not None:
-            raise ValueError("--known-edges goes with --known, which names the nodes table.")
-        return None
-    if edges is None and table_suffix(Path(known)):
-        raise ValueError(f"--known-edges must name the edges table that belongs to {known}.")
-    return known, edges
 
 
 def write_predictions(frame: Any, path: Path) -> None:

@@ -30,22 +30,15 @@ class Contributions(NamedTuple):
     A ReLU network is locally linear, so gradient times input decomposes its output exactly. Input
     is measured from the mean over all nodes: what remains is what a graph of average nodes gets,
     biases included, and an indicator of a common category does not count as a peculiarity.
-
-    Shapes:
-        value: (), the sum of logits
-        total: (N,)
-        along_paths: (N,), the part of the total that went over A_struct only
-        within_clusters: (N,), the part of the total that went through shared clusters only
-        clusters: int64, (N,) per layer
-        columns: (F,) per origin: `OWN`, the features of the node itself, and those of others; where
-            the degree is one of a method's columns it is the last, (F + 1,)
     """
 
-    value: Tensor
-    total: Tensor
-    along_paths: Tensor | None = None
-    within_clusters: Tensor | None = None
-    clusters: tuple[Tensor, ...] = ()
+    value: Tensor  # (), the sum of logits
+    total: Tensor  # (N,)
+    along_paths: Tensor | None = None  # (N,), the part of the total that went over A_struct only
+    within_clusters: Tensor | None = None  # (N,), the part through shared clusters only
+    clusters: tuple[Tensor, ...] = ()  # int64, (N,) per layer
+    # (F,) per origin: `OWN`, the features of the node itself, and those of others; where the degree
+    # is one of a method's columns it is the last, (F + 1,)
     columns: Mapping[str, Tensor] = {}
 
 

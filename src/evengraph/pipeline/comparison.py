@@ -131,13 +131,9 @@ def compare_pairs(
 ) -> list[Pair]:
     """Test the difference between every two methods, given one value per split.
 
-    The tests are corrected for all pairs, since the best method is only known afterwards.
-
-    Args:
-        overlap: Test nodes over the other labelled nodes of a split.
-        independent: Whether splits are drawn independently. The usual test then holds for this
-            graph's labelled nodes, but not for others.
-        fixed: Whether all splits have the same test nodes: then no difference is significant.
+    The tests are corrected for all pairs, since the best method is only known afterwards. If splits
+    are drawn independently, the usual test holds for this graph's labelled nodes, not for others.
+    If they are `fixed`, all have the same test nodes, and no difference is significant.
     """
     names, differences = list[tuple[str, str]](), list[list[float]]()
     for first, second in combinations(values, 2):

@@ -59,7 +59,8 @@ class TrainingStatistics:
         numbers: NDArray[np.bool_] | None = None,
     ) -> Self:
         """Measure the graph of a model that learnt from the nodes of a mask."""
-        degree, quartiles = _log_degrees(graph), ()
+        degree = _log_degrees(graph)
+        quartiles: tuple[float, ...] = ()
         unseen = ~train if bool((~train).any()) else torch.ones_like(train)
         labels = graph.y[graph.y >= 0]
         if numbers is not None and numbers.any():

@@ -52,29 +52,20 @@ class RowModel(Protocol):
 
     def row_inputs(self) -> dict[str, RowInput]:
         """The tables that it takes, by name."""
-        ...
 
     def rows(self, graph: Data) -> dict[str, Tensor]:
         """These tables of a graph, which `model_input` returned, float32, (N, width) each."""
-        ...
 
     def onnx_probabilities(self, onnx: OnnxGraph, rows: Mapping[str, str]) -> str:
         """Add what computes probabilities, (N, C), from the inputs, which are given by name."""
-        ...
 
 
 def export_onnx(
     method: Method, path: str | Path, info: ModelInfo | None = None
 ) -> dict[str, RowInput]:
-    """Write a fitted method as an ONNX file, completely or not at all.
+    """Write a fitted method, or an average of such, as an ONNX file; returns its inputs by name.
 
-    Args:
-        method: One that predicts each node from its row, or an average of such methods.
-        path: The file.
-        info: What else is known of the model; its features and threshold are stored in the file.
-
-    Returns:
-        The inputs of the file by name, with their widths and what they hold.
+    Of `info`, the features and the threshold are stored in the file.
     """
     parts, inputs = _parts(method)
     onnx = OnnxGraph()

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
 from evengraph.core.errors import short, unknown
 from evengraph.core.files import packaged
@@ -22,6 +22,9 @@ MOST_SEEDS = 1000
 MOST_LISTED = 10_000
 MAX_FLOAT = 1e300
 SEED_DIGITS = 10
+
+
+_type_hints = cache(get_type_hints)
 
 
 def known_method(name: str) -> str:
@@ -70,23 +73,22 @@ def parse_fields(cls: type, assignments: Iterable[str]) -> dict[str, Any]:
         name, equals, text = assignment.partition("=")
         if not equals:
             raise ValueError(f"a parameter must be set as name=value, got {assignment!r}.")
-        if name.strip() in former_params(cls):
+        if name.strip() in _former_params(cls):
             values |= cls.current_params({name.strip(): text.strip()})  # type: ignore[attr-defined]
         else:
             values[name.strip()] = parse_field(cls, name.strip(), text.strip())
     return values
 
 
-def former_params(cls: type) -> Mapping[str, str]:
-    """Names of earlier versions that are still accepted, and what replaced them."""
-    names: Mapping[str, str] = getattr(cls, "former_params", {})
-    return names
+def _former_params(cls: type) -> Iterable[str]:
+    """Names of earlier versions that are still accepted."""
+    return cast(Iterable[str], getattr(cls, "former_params", ()))
 
 
 def parse_field(cls: type, name: str, text: str) -> Any:
     """Read one value."""
     check_field(cls, name)
-    fixed, kind = split_words(get_type_hints(cls)[name])
+    fixed, kind = split_words(_type_hints(cls)[name])
     if text in fixed:
         return text
     if get_origin(kind) is Literal:
@@ -108,13 +110,13 @@ def parse_field(cls: type, name: str, text: str) -> Any:
 def check_field(cls: type, name: str) -> None:
     """Raise ValueError for a name that a dataclass does not have."""
     names = [item.name for item in fields(cls)]
-    if name not in names and name not in former_params(cls):
+    if name not in names and name not in _former_params(cls):
         raise ValueError(unknown(f"parameter of {cls.__name__}", name, names))
 
 
 def check_type(cls: type, name: str, value: Any) -> None:
     """Raise ValueError for a value of a file that is not of the type that a dataclass declares."""
-    if name in former_params(cls):
+    if name in _former_params(cls):
         return
     words, kind = split_words(_type_hints(cls)[name])
     if kind not in (int, float, bool) or (isinstance(value, str) and value in words):
@@ -125,11 +127,6 @@ def check_type(cls: type, name: str, value: Any) -> None:
         allowed = " or ".join((describe_type(kind), *words))
         limit = f", at most {MAX_INTEGER}" if kind is int and type(value) is int else ""
         raise ValueError(f"{name} must be {allowed}{limit}, got {short(value)}.")
-
-
-@cache
-def _type_hints(cls: type) -> dict[str, Any]:
-    return get_type_hints(cls)
 
 
 def describe_type(kind: Any) -> str:

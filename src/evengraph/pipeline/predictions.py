@@ -77,7 +77,14 @@ def _predict(
     max_error: float | None = None,
     raw: Tensor | None = None,
 ) -> NodePredictions:
-    abstention = find_abstention(info, abstain, max_error)
+    abstention = None
+    if abstain is not None and max_error is not None:
+        raise ValueError("abstain and max_error exclude each other, got both.")
+    if abstain is not None or max_error is not None:
+        if info.risk is None:
+            raise ValueError("This model holds no errors on validation: train and save it again.")
+        by_error = None if max_error is None else info.risk.at_error(max_error)
+        abstention = by_error if abstain is None else info.risk.at_share(abstain)
     if abstention is not None and prior is not None:
         raise ValueError(
             "prior excludes abstain and max_error: the errors on validation hold for its classes."
@@ -136,22 +143,6 @@ def _frame(
     if committee is not None:
         frame["agreement"] = committee.agreement(best).tolist()
     return frame
-
-
-def find_abstention(
-    info: ModelInfo, abstain: float | None, max_error: float | None
-) -> Abstention | None:
-    """From which confidence on to decide, by a share of undecided nodes or by the error."""
-    if abstain is None and max_error is None:
-        return None
-    if abstain is not None and max_error is not None:
-        raise ValueError("abstain and max_error exclude each other, got both.")
-    if info.risk is None:
-        raise ValueError("This model holds no errors on validation: train and save it again.")
-    if abstain is not None:
-        return info.risk.at_share(abstain)
-    assert max_error is not None
-    return info.risk.at_error(max_error)
 
 
 def corrected(

@@ -39,11 +39,9 @@ class GraphOnDisk(Protocol):
     @property
     def packed(self) -> Any:
         """Its arrays, with `num_nodes` and `num_edges`."""
-        ...
 
     def encoding(self) -> tuple[FeatureEncoder, TableColumns]:
         """What made the features, and the columns of the tables."""
-        ...
 
     def fit(
         self,
@@ -55,11 +53,9 @@ class GraphOnDisk(Protocol):
         progress: bool | None = None,
     ) -> Method:
         """Train a method on a split of the labels."""
-        ...
 
     def predict_task(self, method: Method, task: Task) -> tuple[Task, Tensor]:
         """The task on the nodes of its three sets alone, and their class probabilities."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -252,8 +252,8 @@ class TableModel:
             raise RuntimeError("Call fit first: a loaded model does not hold its training tables.")
         nodes = NewNodes(tables=self._training_tables, rows=slice(None))
         new = nodes.without((self._training_tables.graph.y >= 0).cpu().numpy())
-        options = {"probabilities": self._probabilities}
-        return predict_nodes(self.method_, self.info, self.classes_, new, **options).frame
+        model = self.method_, self.info, self.classes_
+        return predict_nodes(*model, new, probabilities=self._probabilities).frame
 
     def predict(
         self,
