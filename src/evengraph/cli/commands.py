@@ -78,9 +78,7 @@ def current_words(arguments: Sequence[str]) -> list[str]:
 
 
 app = typer.Typer(
-    cls=Group,
-    no_args_is_help=True,
-    help="Node classification with imbalanced classes.",
+    cls=Group, no_args_is_help=True, help="Node classification with imbalanced classes."
 )
 # Commands of a wing are named by their module: the main house does not import it.
 COMMANDS: dict[str, Callable[..., None] | str] = {

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from evengraph.pipeline.sources import GraphSource
     from evengraph.splits import SplitProtocol
 
-NUM_SPLITS = 5
 PROTOCOLS = ("natural", "semisupervised")
 DEFAULT_METRICS = {"semisupervised": "positive_average_precision"}
 
@@ -130,7 +129,7 @@ def _plan_splits(
         return Folds(folds=folds, **shares), list(range(folds))
     if split is None and source.default_split not in ("given", "bytime"):
         split = "natural"
-    seeds = parse_splits(splits or str(DRAWS.get(split or "", NUM_SPLITS)), 0)
+    seeds = parse_splits(splits or str(DRAWS.get(split or "", 5)), 0)
     if split is not None:
         return make_protocol(split, source.default_shares(split) | dict(given)), seeds
     for name in given:
@@ -144,14 +143,11 @@ def _make_methods(names: str | None, settings: Sequence[str], graph: Graph) -> d
     from evengraph.methods import METHODS
     from evengraph.pipeline.run import default_entries
 
-    default = default_entries(graph)
-    used = dict.fromkeys(type(method).__name__.lower() for method in default.values())
-    labels = parse_methods(names) if names else list(used)
+    used = (type(method).__name__.lower() for method in default_entries(graph).values())
+    labels = parse_methods(names) if names else list(dict.fromkeys(used))
     params, sentences = parse_settings(labels, settings)
     print_notes(sentences)
     if not names:
         return default_entries(graph, params)
-    return {
-        name: METHODS[name](**{**METHODS[name].graph_defaults(graph), **params[name]})
-        for name in labels
-    }
+    kinds = {name: METHODS[name] for name in labels}
+    return {n: kind(**{**kind.graph_defaults(graph), **params[n]}) for n, kind in kinds.items()}

@@ -30,8 +30,7 @@ def explain(
         ),
     ] = None,
     new_nodes: Annotated[
-        Path | None,
-        typer.Option(help="The new tables given to predict, if the node is new."),
+        Path | None, typer.Option(help="The new tables given to predict, if the node is new.")
     ] = None,
     new_edges: Annotated[
         Path | None, typer.Option(help="New edges table, if --new-nodes is a nodes table.")

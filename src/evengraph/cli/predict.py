@@ -15,7 +15,7 @@ from evengraph.cli.options import COLUMN_HELP, Align, CostAlarm, CostMiss, Memor
 from evengraph.core.wings import stays_on_disk, wing
 
 if TYPE_CHECKING:
-    from evengraph.pipeline.model_info import ModelInfo, NewNodes
+    from evengraph.pipeline.model_info import NewNodes
     from evengraph.pipeline.predictions import NodePredictions
     from evengraph.pipeline.table_model import TableModel
 
@@ -28,38 +28,47 @@ def show_drift(predictions: NodePredictions) -> None:
         print_sentence(f"Warning: {escape(sentence)}", err)
 
 
-def show_predictions(
-    model: TableModel,
-    nodes: NewNodes,
-    predictions: NodePredictions,
-    *,
-    calibrated: bool,
-    top: int | None,
+def _show_predictions(
+    model: TableModel, nodes: NewNodes, found: NodePredictions, *, calibrated: bool, top: int | None
 ) -> None:
     """Print the number of nodes per class, flagged nodes, suspects and how they were decided."""
     from evengraph.metrics.calibration import RELIABLE_NODES
 
-    frame = predictions.frame
-    calibrator = model.info.calibrator
+    frame, calibrator = found.frame, model.info.calibrator
     if calibrated and calibrator is not None:
         print_sentence(calibrator.describe())
         if calibrator.temperature != 1 and calibrator.nodes < RELIABLE_NODES:
-            print_sentence(
-                f"Warning: {calibrator.nodes} held-out nodes are few, fewer than "
-                f"{RELIABLE_NODES}: calibrated probabilities are rough.",
-                err,
-            )
+            few = f"{calibrator.nodes} held-out nodes are few, fewer than {RELIABLE_NODES}"
+            print_sentence(f"Warning: {few}: calibrated probabilities are rough.", err)
     predicted = frame["class"].astype(str)  # classes may be integers
     for name in model.classes_:
         out.print(f"{int((predicted == name).sum()):>10,}  {escape(name)}")
-    threshold = predictions.threshold
-    if threshold is not None:
+    if (threshold := found.threshold) is not None:
         curve = model.info.cost_curve
         goal = "the lowest cost" if curve is not None and curve.costs else "the best F1"
         show_flags(frame, model.classes_[threshold.positive], threshold.value, goal)
         if top is not None:
-            _show_suspects(model, nodes, predictions, threshold.positive, top)
-    show_decisions(predictions, model.info)
+            _show_suspects(model, nodes, found, threshold.positive, top)
+    if found.shares is not None:
+        shares = (f"{escape(name)} {share:.1%}" for name, share in found.shares.items())
+        print_sentence(
+            f"corrected for these class shares: {', '.join(shares)}; assumes that nodes of a class "
+            "look as in training, and only their share has changed"
+        )
+    level, risk = found.abstention, model.info.risk
+    if level is None or risk is None:
+        return
+    every, count = risk.levels[0], int(frame["abstained"].sum())
+    if level == every:
+        text = f"the error on {risk.nodes:,} held-out nodes is {every.error:.1%} without it"
+    else:
+        text = (
+            f"confidence below {format_probability(level.confidence)}. On {risk.nodes:,} "
+            f"held-out nodes that leaves {level.coverage:.0%}, with an error of "
+            f"{level.error:.1%} instead of {every.error:.1%} (mean over classes "
+            f"{level.balanced_error:.1%} instead of {every.balanced_error:.1%})"
+        )
+    print_sentence(f"{count:>10,}  abstained: {text}")
 
 
 def _show_suspects(
@@ -81,30 +90,6 @@ def _show_suspects(
     out.print()
     out.print(table)
     out.print()
-
-
-def show_decisions(predictions: NodePredictions, info: ModelInfo) -> None:
-    """Print the class shares that probabilities were corrected for, and what abstaining gains."""
-    if predictions.shares is not None:
-        shares = (f"{escape(name)} {share:.1%}" for name, share in predictions.shares.items())
-        print_sentence(
-            f"corrected for these class shares: {', '.join(shares)}; assumes that nodes of a class "
-            "look as in training, and only their share has changed"
-        )
-    level, risk = predictions.abstention, info.risk
-    if level is None or risk is None:
-        return
-    every, count = risk.levels[0], int(predictions.frame["abstained"].sum())
-    if level == every:
-        text = f"the error on {risk.nodes:,} held-out nodes is {every.error:.1%} without it"
-    else:
-        text = (
-            f"confidence below {format_probability(level.confidence)}. On {risk.nodes:,} "
-            f"held-out nodes that leaves {level.coverage:.0%}, with an error of "
-            f"{level.error:.1%} instead of {every.error:.1%} (mean over classes "
-            f"{level.balanced_error:.1%} instead of {every.balanced_error:.1%})"
-        )
-    print_sentence(f"{count:>10,}  abstained: {text}")
 
 
 def show_flags(frame: Any, name: str, threshold: float, goal: str = "the best F1") -> None:
@@ -220,7 +205,7 @@ def predict(
         predictions = table_model.predictions(new, abstain=abstain, max_error=max_error, **options)
     show_drift(predictions)
     write_predictions(predictions.frame, to)
-    show_predictions(table_model, new, predictions, calibrated=calibrated, top=top)
+    _show_predictions(table_model, new, predictions, calibrated=calibrated, top=top)
     print_written(to)
 
 

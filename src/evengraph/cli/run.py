@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from evengraph.splits import SplitProtocol
 
 
-NUM_SPLITS, FIRST_SEED = 3, 5
-
 HELP = {
     "method": "A method, several to compare (gcn,lte4g), or all; see evengraph methods. By default "
     "auto, which tries several models for up to two minutes per split (--set time_limit=300 for "
@@ -106,9 +104,9 @@ def run(
             raise ValueError("--save saves one model; name one --method.")
         check_model_folder(save)
         check_folder(save.parent)
-    splits = splits or str(DRAWS.get(split_name or "", NUM_SPLITS))
+    splits = splits or str(DRAWS.get(split_name or "", 3))
     params, sentences = parse_settings(names, settings or [])
-    seeds = parse_splits(splits, FIRST_SEED)
+    seeds = parse_splits(splits, first=5)
     source, costs = None, Costs.of(cost_miss, cost_alarm)
     if on_disk or data not in DATASETS:
         where = str(ranks.device(device))

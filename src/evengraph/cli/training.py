@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from evengraph.training import Callback
 
 PAGE = "report.html"
-COMPARISON = "comparison.html"
 
 
 def train_methods(
@@ -306,10 +305,11 @@ def _finish_comparison(
     if files is None:
         print_notes(["Nothing was written; --out DIR writes a page, CSV and JSON."])
         return
+    names = [one.label for one in comparison.standings]
     for one in comparison.standings:
         if draw_map:
             one.result["map"] = _map(outcome.fits[one.label])
-        files.write(one.label, one.result, [other.label for other in comparison.standings])
+        files.write(one.label, one.result, names)
     out.print(files.write_comparison(comparison, content), soft_wrap=True)
 
 
@@ -384,7 +384,7 @@ class RunFiles:
             card = Path(relpath(self.save / "README.md", self.folders[name])).as_posix()
             links.append(Link(card, "Model card"))
         if self.several:
-            links.insert(0, Link(f"../{COMPARISON}", "Comparison of all methods"))
+            links.insert(0, Link("../comparison.html", "Comparison of all methods"))
             links += [
                 Link(f"../{self.folders[other].name}/{PAGE}", method.full_title)
                 for other, method in self.plan.methods.items()

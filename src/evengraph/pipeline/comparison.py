@@ -123,11 +123,7 @@ class Pair:
 
 
 def compare_pairs(
-    values: Mapping[str, Sequence[float]],
-    *,
-    overlap: float,
-    independent: bool,
-    fixed: bool = False,
+    values: Mapping[str, Sequence[float]], *, overlap: float, independent: bool, fixed: bool = False
 ) -> list[Pair]:
     """Test the difference between every two methods, given one value per split.
 

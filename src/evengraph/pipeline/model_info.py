@@ -286,11 +286,7 @@ class Threshold(NamedTuple):
 
     @classmethod
     def best(
-        cls,
-        probabilities: Tensor,
-        labels: Tensor,
-        positive: int | None,
-        costs: Costs | None = None,
+        cls, probabilities: Tensor, labels: Tensor, positive: int | None, costs: Costs | None = None
     ) -> Self | None:
         """The threshold with the best F1 or lowest cost on validation nodes; None without one."""
         if positive is None or not len(labels):

@@ -21,13 +21,7 @@ from evengraph.methods import Method
 from evengraph.ops.features import feature_signatures, matching_signatures
 from evengraph.pipeline.model_info import ID, ModelInfo, NewNodes
 from evengraph.splits import SPLITS, SplitProtocol
-from evengraph.tables import (
-    FeatureEncoder,
-    NoLabelError,
-    TableColumns,
-    TableGraph,
-    open_graph,
-)
+from evengraph.tables import FeatureEncoder, NoLabelError, TableColumns, TableGraph, open_graph
 from evengraph.training import Callback
 
 TRAIN, VAL = 0.6, 0.2

@@ -89,10 +89,7 @@ def assess(
         statistics=None
         if disk is not None
         else TrainingStatistics.of(
-            task.graph,
-            full.train,
-            last.probabilities,
-            None if encoder is None else encoder.numbers,
+            task.graph, full.train, last.probabilities, None if encoder is None else encoder.numbers
         ),
         prior=Prior.fit(rows, labels),
         risk=RiskCurve.of(labels, rows),
