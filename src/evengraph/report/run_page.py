@@ -520,9 +520,9 @@ def _saved_model(model: Mapping[str, Any]) -> Markup:
     levels = [level for level in items(model, "abstention") if isinstance(level, Mapping)]
     if levels:
         text = (
-            "It may leave its least certain nodes undecided (predict --abstain). As tested, on its "
-            f"{integer(model.get('validation'))} held-out nodes, where the balanced error is the mean "
-            "over classes:"
+            "It may leave its least certain nodes undecided (predict --abstain). As tested, on "
+            f"its {integer(model.get('validation'))} held-out nodes, where the balanced error is "
+            "the mean over classes:"
         )
         heads = ("undecided", "error, %", "balanced error, %", "confidence from")
         rows = []
