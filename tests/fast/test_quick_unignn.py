@@ -8,7 +8,7 @@ import torch
 
 from evengraph import fast
 from evengraph.core.rng import seeded
-from evengraph.fast import tracing, unignn
+from evengraph.fast import unignn
 from evengraph.fast.replicas import Fit
 from evengraph.fast.unignn import Connectivity, Examples, UnifiedNetwork, UnifiedReplicas
 from evengraph.methods import UniGNN
@@ -16,6 +16,7 @@ from evengraph.metrics.multiclass import validation_score
 from evengraph.ops.semantic import prepare_clusters
 from evengraph.ops.sparse import Sparse, adjacency, propagation_matrix, to_scipy
 from evengraph.ops.structural import structural_adjacency
+from evengraph.pipeline import attribution
 from evengraph.testing.tasks import with_graph
 from small_graphs import (
     dense_adjacency,
@@ -373,8 +374,8 @@ def one_by_one(method, net, node, way):
 def test_parts_of_a_prediction(monkeypatch, encoders, share, node, sparse):
     method, net = untrained(encoders=encoders, share_embeddings=share)
     inputs, clusters = inputs_of(X, PATH, sparse=sparse), fixed(FIRST, SECOND)
-    monkeypatch.setattr(tracing, "inputs_and_clusters", lambda *_: (net, inputs, clusters))
-    parts = tracing.contributions(method, None, node, DIRECTION)
+    monkeypatch.setattr(attribution, "inputs_and_clusters", lambda *_: (net, inputs, clusters))
+    parts = attribution.contributions(method, None, node, DIRECTION)
     torch.testing.assert_close(parts.value, net(inputs, clusters)[node].detach() @ DIRECTION)
     torch.testing.assert_close(parts.total, one_by_one(method, net, node, net.encoders))
     torch.testing.assert_close(parts.columns["own"].sum(), parts.total[node])
@@ -396,7 +397,7 @@ def test_parts_of_a_prediction(monkeypatch, encoders, share, node, sparse):
 def test_parts_of_one_layer(monkeypatch):
     method, net = untrained(layers=1)
     found = net, inputs_of(X, PATH), fixed(FIRST)
-    monkeypatch.setattr(tracing, "inputs_and_clusters", lambda *_: found)
-    parts = tracing.contributions(method, None, 2, DIRECTION)
+    monkeypatch.setattr(attribution, "inputs_and_clusters", lambda *_: found)
+    parts = attribution.contributions(method, None, 2, DIRECTION)
     both = parts.along_paths + parts.within_clusters
     torch.testing.assert_close(parts.total, both)  # there is no layer to change ways between

@@ -9,7 +9,6 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from made_up import FEW, PUBMED, STEP, make_results, node_map, published, spread
 
 from evengraph.cli import main
 from evengraph.lab.figures import (
@@ -30,6 +29,7 @@ from evengraph.lab.figures import (
 from evengraph.lab.pages import curve_panel, dots_panel, gaps_panel, some_values, write_report
 from evengraph.lab.results import load_experiments
 from evengraph.lab.store import Store
+from made_up import FEW, PUBMED, STEP, make_results, node_map, published, spread
 
 matplotlib = pytest.importorskip("matplotlib", reason="figures want matplotlib")
 matplotlib.use("Agg")

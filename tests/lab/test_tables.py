@@ -14,12 +14,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from contrasts import DARK, LIGHT, colours, contrast
-from made_up import STEP, make_results, published, spread
 
+from contrasts import DARK, LIGHT, colours, contrast
 from evengraph.lab.pages import SCRIPT, STYLE, render_overview
 from evengraph.lab.tables import difference_text, latex, markdown, table_csv
 from evengraph.report.node_pictures import MAP_SCRIPT
+from made_up import STEP, make_results, published, spread
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 HOSTILE = "</title></style></script><script>alert(1)</script><img src=x onerror=alert(1)>\"' &amp;"

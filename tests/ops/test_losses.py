@@ -114,13 +114,6 @@ def test_a_perfect_prediction_has_a_finite_gradient(gamma, on_mean, dtype):
 COUNTS = torch.tensor([20, 4, 1])
 
 
-def same_value_and_gradient(ours, theirs, logits):
-    torch.testing.assert_close(ours, theirs)
-    torch.testing.assert_close(
-        torch.autograd.grad(ours, logits), torch.autograd.grad(theirs, logits)
-    )
-
-
 def logit_adjusted(logits, labels, counts, tau):
     offsets = tau * log_sizes(counts, logits.dtype) if tau else None
     return class_cross_entropy(logits, labels, offsets=offsets)

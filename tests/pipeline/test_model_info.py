@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 
 import evengraph as eg
 from evengraph.datasets import toy
+from evengraph.fast.unignn import inputs_and_clusters
 from evengraph.methods import GCN, LTE4G, METHODS, UniGNN
 from evengraph.methods.bases.saving import seal, write_model
 from evengraph.metrics.calibration import Calibrator
@@ -138,7 +139,7 @@ def test_new_nodes_far_away_leave_the_others_alone(name):
 
 def seen_clusters(method, graph):
     """Clusters and inputs of every layer while a graph is predicted."""
-    inputs, find = method._inputs_and_clusters(method.model_input(graph))
+    net, inputs, find = inputs_and_clusters(method, method.model_input(graph))
     seen = []
 
     def watched(layer, embeddings):
@@ -147,14 +148,14 @@ def seen_clusters(method, graph):
         return found
 
     with torch.no_grad():
-        method.net_(inputs, watched)
+        net(inputs, watched)
     return seen
 
 
 @pytest.mark.parametrize("loaded", [False, True])
 def test_new_nodes_join_the_nearest_mean_and_known_ones_stay(loaded, tmp_path):
     fit = fitted("unignn", recluster_every=0, max_epochs=30, patience=30)
-    net, inputs = fit.net_, fit.inputs_
+    net, inputs, _ = inputs_and_clusters(fit, fit.model_input(GRAPH))
     rows = [GRAPH.x, net.activate(net.first_layer(inputs, net.stored), False).detach()]
     method = fit
     if loaded:
@@ -165,7 +166,7 @@ def test_new_nodes_join_the_nearest_mean_and_known_ones_stay(loaded, tmp_path):
     touched[:150] = False
     touched[graph.edge_index[:, GRAPH.num_edges :].flatten()] = True
     for layer, (embeddings, found) in enumerate(seen_clusters(method, graph)):
-        stored = net.get_buffer(f"clusters_{layer}")
+        stored = fit.net_.get_buffer(f"clusters_{layer}")
         means = torch.stack([rows[layer][stored == k].mean(0) for k in range(net.num_clusters)])
         assert torch.equal(found[:150][~touched[:150]], stored[~touched[:150]])
         here = embeddings if layer else graph.x  # the network may hold features as sparse

@@ -9,8 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 import evengraph as eg
-from evengraph.methods.bases.row_model import RowModel
-from evengraph.pipeline.onnx_export import export_onnx, onnx_inputs
+from evengraph.pipeline.onnx_export import can_export, export_onnx, hop_inputs, onnx_inputs
 from evengraph.testing.tasks import with_graph
 from small_graphs import small_task
 
@@ -78,7 +77,7 @@ def check(method, graph, path):
 
 
 def test_every_method_that_can_be_exported_is_tested():
-    assert set(QUICK) == {name for name, kind in eg.METHODS.items() if issubclass(kind, RowModel)}
+    assert set(QUICK) == {name for name, kind in eg.METHODS.items() if can_export(kind)}
 
 
 @pytest.mark.parametrize("num_classes", [2, 3, 5])
@@ -219,3 +218,13 @@ def test_tables_go_in_and_the_file_says_what_it_holds(method, tmp_path):
     one = model.onnx_inputs(new, link, known=(nodes, edges))
     expected = model.predict_proba(new, link, known=(nodes, edges))
     np.testing.assert_allclose(run(str(path), one), expected, atol=2e-6)
+
+
+def test_inputs_are_features_and_a_mean_per_hop_and_relation():
+    assert list(hop_inputs(5, 0, 2, degree=True)) == ["features"]
+    inputs = hop_inputs(5, 2, 1, degree=True)
+    widths = {"features": 5, "log_degree": 1, "mean_1": 6, "mean_2": 6, "relation_1": 6}
+    assert {name: item.width for name, item in inputs.items()} == widths
+    scaled = hop_inputs(5, 1, 0, degree=False, scaled=True)
+    assert list(scaled) == ["features", "scaled_mean_1"]
+    assert [item.fitted for item in scaled.values()] == [False, True]

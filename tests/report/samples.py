@@ -15,7 +15,7 @@ import torch
 from rich.console import Console
 
 import evengraph as eg
-from evengraph.metrics import METRICS
+from evengraph.metrics.registry import METRICS
 from made_up import node_map
 
 HOSTILE = "</style></title></svg><script>alert(1)</script><img src=x onerror=alert(1)>\"' &amp;"

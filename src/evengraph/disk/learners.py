@@ -34,8 +34,9 @@ from evengraph.disk.propagation import (
 )
 from evengraph.disk.tables import DerivedTable, JoinedTable, Table
 from evengraph.methods import MLP, Boosting, IceBerg, Logistic, Method, Unison
-from evengraph.methods.bases.method import fit_hidden, new_network, train_network
+from evengraph.methods.bases.method import fit_hidden, train_network
 from evengraph.methods.bases.network import above_mean, double_balancing_epoch, pseudo_label_loss
+from evengraph.methods.bases.saving import new_network
 from evengraph.methods.bases.tree_engines import (
     Grown,
     grow_lightgbm,

@@ -261,29 +261,17 @@ def _selection(method: Any, task: Task) -> Callable[[Tensor], Examples]:
 
 
 class Connectivity(NamedTuple):
-    """The network's view of a graph: its features, and A_struct and A, both normalised.
-
-    Dense features are propagated over A_struct only once.
-
-    Shapes:
-        x, along_paths: (N, F)
-        structural, adjacency: (N, N)
-    """
+    """The network's view of a graph: its features, and A_struct and A, both normalised."""
 
     x: Tensor | Sparse
     structural: Sparse
     adjacency: Sparse
-    along_paths: Tensor | None = None  # A_struct X
+    along_paths: Tensor | None = None  # A_struct X of dense features, propagated only once
     note: str = ""  # what a user should know about the matrices
 
 
 class UnifiedNetwork(nn.Module):
-    """The network of a UniGNN, with the same weights and clusters: in training, both change.
-
-    Args:
-        method: The UniGNN.
-        net: What its `_build_network` gave.
-    """
+    """The network of a UniGNN, with the same weights and clusters: in training, both change."""
 
     def __init__(self, method: Any, net: Any) -> None:
         super().__init__()
@@ -328,10 +316,8 @@ class UnifiedNetwork(nn.Module):
         dropout: bool = False,
         nodes: Tensor | None = None,
     ) -> Tensor:
-        """Logits of all nodes, or of selected ones, from the output of `first_layer`.
-
-        The logits of a few nodes need the last layer at their neighbours only.
-        """
+        """Logits of all nodes, or of selected ones, from the output of `first_layer`."""
+        # the logits of a few nodes need the last layer at their neighbours only
         near, adjacency = None, inputs.adjacency
         partial = nodes is not None and self.selects(nodes, inputs)
         if nodes is not None and partial:
@@ -355,11 +341,9 @@ class UnifiedNetwork(nn.Module):
         nodes: Subset,
         near: Subset,
     ) -> Tensor:
-        """Logits, with dropout, of a subset of each replica's nodes.
-
-        Like `logits` with nodes, in shapes that do not depend on which nodes are selected. Needs
-        shared embeddings and at least two layers. `near` holds the nodes and their neighbours.
-        """
+        """Logits, with dropout, of a subset of each replica's nodes, in fixed shapes."""
+        # needs shared embeddings and two layers; `near` holds the nodes and their neighbours
+        # needs shared embeddings and two layers; `near` holds the nodes and their neighbours
         last = len(self.weights) - 1
         joint = self.activate(first, True)
         for layer in range(1, last):
@@ -400,12 +384,7 @@ class UnifiedNetwork(nn.Module):
         clusters: FindClusters,
         nodes: Tensor | None = None,
     ) -> Tensor:
-        """One layer of both encoders before its activation, of all nodes or of selected ones.
-
-        Shapes:
-            joint: features, or embeddings of both encoders side by side, (N, width)
-            returns: (N, width), or (M, width) with nodes
-        """
+        """One layer of both encoders before its activation, of all nodes or of selected ones."""
         weights: nn.ParameterDict = self.weights[number]
         groups = clusters(number, joint) if "semantic" in weights else None
         along_paths = inputs.along_paths if number == 0 else None
@@ -451,11 +430,7 @@ class UnifiedNetwork(nn.Module):
         return self._prepared[layer]
 
     def stored_or_nearest(self, known: Tensor, means: Mapping[int, Tensor]) -> FindClusters:
-        """For another graph: `stored` for known nodes, the nearest of the means for others.
-
-        Shapes:
-            known: bool, (N,), of the changed graph; a known node has the same index in training
-        """
+        """For another graph: `stored` for known nodes, the nearest of the means for others."""
         nodes = known.nonzero().squeeze(1)
 
         def clusters(layer: int, embeddings: Tensor | Sparse) -> Clusters:
@@ -546,10 +521,8 @@ def unified_epoch(
     score: Callable[[Tensor], Tensor],
     recluster: FindClusters | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Loss and score of one run, or of each in a batch: one pass without dropout, one with it.
-
-    `select` and `score` take the logits without dropout; `recluster` finds new clusters first.
-    """
+    """Loss and score of one run, or of each in a batch: one pass without dropout, one with it."""
+    # `select` and `score` take the logits without dropout; `recluster` finds new clusters first
     first = net.first_layer(inputs, clusters)  # no dropout before it: both passes share it
     with torch.no_grad():
         clean = net.logits(first, inputs, recluster or clusters)

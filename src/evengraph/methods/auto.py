@@ -23,7 +23,6 @@ from evengraph.methods.bases.search import (
     weighted_mean,
 )
 from evengraph.metrics.registry import comparable_metrics
-from evengraph.nn.attribution import Contributions, vote_shares, weighted_sum
 
 LIMITS = ("max_epochs", "patience")
 AUTO = "auto"  # the metric that fits the task
@@ -207,16 +206,6 @@ class Auto(Method):
             ],
             self.weights_,
         )
-
-    def contributions(self, graph: Data, node: int, direction: Tensor) -> Contributions:
-        """Those of the selected methods, by what each counts in the average."""
-        parts = [member.contributions(graph, node, direction) for member in self.members_]
-        if len(parts) == 1:
-            return parts[0]
-        rows = torch.stack([member.predict_proba(graph)[node] for member in self.members_])
-        margins = torch.stack([part.value.to(rows) for part in parts])
-        shares = vote_shares(rows, margins, rows.new_tensor(self.weights_), direction)
-        return weighted_sum(parts, shares.tolist())
 
     # Saving
 

@@ -12,15 +12,12 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 
-from evengraph.core.task import Task, count_relations
+from evengraph.core.task import Task
 from evengraph.core.untrusted import MAX_HOPS
 from evengraph.methods.bases.method import Method
-from evengraph.methods.bases.row_model import RowInput, hop_inputs
 from evengraph.methods.bases.saving import checked
 from evengraph.methods.bases.tree_engines import Engine, TreeParams, grower
 from evengraph.metrics.multiclass import validation_score
-from evengraph.nn.attribution import OWN, Contributions
-from evengraph.nn.onnx_graph import OnnxGraph
 from evengraph.ops.features import with_log_degree
 from evengraph.ops.losses import inverse_class_weights
 from evengraph.ops.sparse import neighbour_averages, weighted_adjacency
@@ -29,8 +26,6 @@ from evengraph.ops.trees import (
     check_trees,
     class_logits,
     first_digits,
-    largest_up_to,
-    path_contributions,
     separation,
     tree_values,
     trees_from_tables,
@@ -41,7 +36,6 @@ TableReader = Callable[[Tensor, Tensor], Tensor]
 
 CHUNK = 20  # rounds that are trained between two validations
 WIDTH = 1_000  # columns that are compared at a time
-MEAN_OF = {1: "mean of neighbours", 2: "mean of two hops"}
 
 
 @final
@@ -171,8 +165,8 @@ class Boosting(Method):
 
     def best_columns(self, task: Task, ratios: Callable[[Tensor], Tensor]) -> Tensor:
         """Of each part, the columns with the largest ratio of all that a function returns."""
-        graph, width = task.graph, self._width(task.graph)
-        every = torch.arange(self._parts(graph) * width, device=graph.x.device)
+        graph, width = task.graph, self._width
+        every = torch.arange(self._parts * width, device=graph.x.device)
         if not self.columns or self.columns >= width:
             return every
         best = ratios(every).view(-1, width).argsort(dim=1, descending=True, stable=True)
@@ -233,13 +227,15 @@ class Boosting(Method):
         sums = self.baseline_.expand(len(table), -1) + rounds
         return class_logits(sums).float()
 
-    def _width(self, graph: Data) -> int:
+    @property
+    def _width(self) -> int:
         """Columns per part."""
-        return int(graph.num_features) + bool(self.degree and self.hops)
+        return self.num_features_ + bool(self.degree and self.hops)
 
-    def _parts(self, graph: Data) -> int:
+    @property
+    def _parts(self) -> int:
         """Parts of a row: the node's features, a mean per hop and a mean per relation."""
-        return 1 + self.hops + (count_relations(graph) if self.hops else 0)
+        return 1 + self.hops + (self.num_relations_ if self.hops else 0)
 
     def _table(self, graph: Data, nodes: Tensor, columns: Tensor | None = None) -> Tensor:
         """Features and means over neighbours of some nodes, all columns or some, rounded."""
@@ -247,10 +243,10 @@ class Boosting(Method):
 
     def _values(self, graph: Data, nodes: Tensor, columns: Tensor | None = None) -> Tensor:
         """Features and means over neighbours of some nodes, all columns or some."""
-        x, width = graph.x.float(), self._width(graph)
+        x, width = graph.x.float(), self._width
         if columns is None:
-            columns = torch.arange(self._parts(graph) * width, device=x.device)
-        count = self._parts(graph)
+            columns = torch.arange(self._parts * width, device=x.device)
+        count = self._parts
         own, *means = (columns[columns // width == part] % width for part in range(count))
         matrix = weighted_adjacency(graph) if self.hops else None
         if matrix is not None and self.degree:
@@ -265,72 +261,11 @@ class Boosting(Method):
                 parts.append((mean.rows(nodes) @ values).float())
         return torch.cat(parts, dim=1)
 
-    def contributions(self, graph: Data, node: int, direction: Tensor) -> Contributions:
-        """What the splits on the paths through the trees add to the logits.
-
-        A mean over neighbours counts as theirs, by their weight in it.
-        """
-        nodes = torch.tensor([node], device=graph.x.device)
-        row = self._table(graph, nodes)[0]
-        features, parts = path_contributions(self.trees_, row, self.learning_rate)
-        outputs = direction.double() if self.outputs > 1 else direction[1:].double()
-        weights = outputs.repeat(self.trees_.roots.numel() // self.outputs)
-        sums = torch.zeros(row.numel(), dtype=torch.float64, device=row.device)
-        sums.index_add_(0, features.flatten(), (weights * parts).flatten())
-        by_part = sums.view(self._parts(graph), -1)
-        total = (self._neighbour_weights(graph, node) * by_part.sum(1).unsqueeze(1)).sum(0)
-        value = self.baseline_ @ outputs + sums.sum()
-        hops, relations = range(1, 1 + self.hops), range(1, len(by_part) - self.hops)
-        names = [OWN, *(MEAN_OF.get(hop, f"mean {hop} hops away") for hop in hops)]
-        kinds = graph.relation_names if "relation_names" in graph else relations
-        names += [f"mean over {kind}" for kind in kinds if relations]
-        return Contributions(value, total, columns=dict(zip(names, by_part, strict=True)))
-
-    def _neighbour_weights(self, graph: Data, node: int) -> Tensor:
-        """The weight of each node in the means of a node, (parts, N).
-
-        Without neighbours, a node stands for them.
-        """
-        one = torch.zeros(graph.num_nodes, 1, dtype=torch.float64, device=graph.x.device)
-        one[node] = 1
-        rows = [one]
-        for mean, steps in neighbour_averages(graph, self.hops, torch.float64):
-            row = one
-            for _ in range(steps):
-                row = mean.transposed_product(row)
-            rows.append(row)
-        return torch.cat([row if row.any() else one for row in rows], dim=1).t()
-
-    # Export
-
-    def row_inputs(self) -> dict[str, RowInput]:
-        """Features, and their means over neighbours."""
-        relations = self.num_relations_
-        return hop_inputs(self.num_features_, self.hops, relations, degree=self.degree)
-
-    def rows(self, graph: Data) -> dict[str, Tensor]:
-        """The parts of a row, not rounded."""
-        nodes = torch.arange(graph.num_nodes, device=graph.x.device)
-        inputs = self.row_inputs()
-        widths = [item.width for item in inputs.values()]
-        return dict(zip(inputs, self._values(graph, nodes).split(widths, dim=1), strict=True))
-
-    def onnx_probabilities(self, onnx: OnnxGraph, rows: Mapping[str, str]) -> str:
-        """The trees, with thresholds that a value that was not rounded can be compared with."""
-        row, trees = onnx.concatenate(list(rows.values())), self.trees_
-        start = class_logits(self.baseline_.unsqueeze(0))[0]
-        if not trees.roots.numel():
-            width = sum(item.width for item in self.row_inputs().values())
-            return onnx.softmax(onnx.linear(row, torch.zeros(width, start.numel()), start))
-        targets = torch.arange(trees.roots.numel()) % self.outputs + start.numel() - self.outputs
-        trees = trees._replace(threshold=largest_up_to(first_digits, trees.threshold))
-        return onnx.softmax(onnx.tree_sums(row, trees, targets.to(start.device), start))
-
     def _state(self) -> dict[str, Tensor]:
         trees = {f"trees.{name}": part for name, part in self.trees_._asdict().items()}
         return trees | {"baseline": self.baseline_}
 
     def _load_state(self, state: Mapping[str, Tensor]) -> None:
         self.trees_ = Trees(*(state[f"trees.{name}"] for name in Trees._fields))
-        check_trees(self.trees_, sum(item.width for item in self.row_inputs().values()))
+        check_trees(self.trees_, self._parts * self._width)
         self.baseline_ = checked(state, "baseline", 1)

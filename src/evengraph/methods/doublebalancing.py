@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
-from torch import Tensor
-from torch_geometric.data import Data
-
 from evengraph.core.task import Task
 from evengraph.methods.bases.network import NetworkMethod, double_balancing_epoch
-from evengraph.methods.bases.row_model import RowInput
 from evengraph.nn.networks import Backbone
-from evengraph.nn.onnx_graph import OnnxGraph
 from evengraph.ops.losses import NamedLoss
 from evengraph.ops.sparse import Normalisation
 
@@ -67,39 +61,3 @@ class DoubleBalancing(NetworkMethod):
         inputs = self._inputs(task.graph)
         epoch = double_balancing_epoch(self.net_, inputs, task, self.loss, self.pseudo_weight)
         self._train(self.net_, epoch, recordable=True)
-
-    # Export
-
-    def row_inputs(self) -> dict[str, RowInput]:
-        """Features, and what both convolutions take from neighbours; on GraphSAGE alone."""
-        if self.backbone != "sage":
-            raise ValueError(
-                f"{self.title} can be exported with backbone='sage' alone, which weights a node "
-                f"apart from its neighbours, got {self.backbone!r}."
-            )
-        mean = "mean over the node and its neighbours of the part for neighbours of layer"
-        return {
-            "features": RowInput(self.num_features_, "encoded features of the node"),
-            "layer_1": RowInput(self.hidden, f"{mean} 1", fitted=True),
-            "layer_2": RowInput(self.num_classes_, f"{mean} 2", fitted=True),
-        }
-
-    def rows(self, graph: Data) -> dict[str, Tensor]:
-        """The features of a graph, and what both convolutions take from neighbours."""
-        x, propagation = self._inputs(graph)
-        net = self.net_
-        embeddings = net.embed(net.encoder(x, propagation))
-        layers = (net.encoder.project(x), net.last.project(embeddings))
-        first, second = (
-            propagation @ projected.chunk(2, dim=-1)[0].contiguous() for projected in layers
-        )
-        return {"features": graph.x.float(), "layer_1": first, "layer_2": second}
-
-    def onnx_probabilities(self, onnx: OnnxGraph, rows: Mapping[str, str]) -> str:
-        """Both convolutions, from a node's own row and what its neighbours add."""
-        values = rows["features"]
-        for name, conv in (("layer_1", self.net_.encoder), ("layer_2", self.net_.last)):
-            values = values if name == "layer_1" else onnx.apply("Relu", values)
-            own = onnx.linear(values, conv.weight.chunk(2, dim=-1)[1], conv.bias)
-            values = onnx.apply("Add", own, rows[name])
-        return onnx.softmax(values)

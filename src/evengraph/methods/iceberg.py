@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast, final
+from typing import final
 
 from torch import Tensor, nn
 from torch_geometric.data import Data
@@ -12,9 +11,7 @@ from torch_geometric.data import Data
 from evengraph.core.task import Task
 from evengraph.core.untrusted import MAX_STEPS
 from evengraph.methods.bases.network import NetworkMethod, double_balancing_epoch
-from evengraph.methods.bases.row_model import RowInput
 from evengraph.nn.networks import Inputs, PlainNetwork
-from evengraph.nn.onnx_graph import OnnxGraph
 from evengraph.ops.losses import NamedLoss
 from evengraph.ops.sparse import Normalisation, diffuse
 from evengraph.ops.synthesis import Propagation
@@ -80,23 +77,6 @@ class IceBerg(NetworkMethod):
         propagation = self._propagation(graph)
         x = diffuse(propagation, graph.x.float(), self.steps, self.teleport)
         return Inputs(x, propagation)
-
-    # Export
-
-    def row_inputs(self) -> dict[str, RowInput]:
-        """The propagated features."""
-        about = f"features, propagated {self.steps} steps with teleport {self.teleport}"
-        return {"propagated": RowInput(self.num_features_, f"{about}, {self.normalisation}")}
-
-    def rows(self, graph: Data) -> dict[str, Tensor]:
-        """The propagated features of a graph."""
-        return {"propagated": cast(Tensor, self._inputs(graph).x)}
-
-    def onnx_probabilities(self, onnx: OnnxGraph, rows: Mapping[str, str]) -> str:
-        """The two layers."""
-        layers = self.net_.encoder.linear, self.net_.last.linear
-        weights = [(layer.weight.t(), layer.bias) for layer in layers]
-        return onnx.softmax(onnx.perceptron(rows["propagated"], weights))
 
     def _build_network(self) -> nn.Module:
         widths = self.num_features_, self.hidden, self.num_classes_

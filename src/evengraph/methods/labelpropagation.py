@@ -14,7 +14,6 @@ from torch_geometric.data import Data
 from evengraph.core.task import Task
 from evengraph.methods.bases.method import Method
 from evengraph.metrics.multiclass import validation_score
-from evengraph.nn.attribution import Contributions, margin_slope
 from evengraph.ops.features import feature_signatures, matching_signatures
 from evengraph.ops.sparse import Sparse, graph_matrix, propagation_matrix
 
@@ -109,30 +108,6 @@ class LabelPropagation(Method):
         index = index[matching_signatures(found, signatures[index])]
         start = torch.zeros(graph.num_nodes, self.num_classes_, device=graph.x.device)
         return start.index_copy(0, nodes[index], known[index])
-
-    def contributions(self, graph: Data, node: int, direction: Tensor) -> Contributions:
-        """What the label of each training node adds to the logits; features add nothing."""
-        reach = self._reach(graph, node)
-        spread = (reach.unsqueeze(1) * self._start(graph)).double()  # (N, C)
-        sums = spread.sum(0).clamp(min=LEAST)
-        value, first = sums.log() @ direction.double(), int(direction.argmax())
-        if direction.min() < 0:
-            second = int(direction.argmin())
-            slope = margin_slope(sums[first], sums[second])
-            return Contributions(value, slope * (spread[:, first] - spread[:, second]))
-        return Contributions(value, value * spread[:, first] / sums[first])
-
-    def _reach(self, graph: Data, node: int) -> Tensor:
-        """How much of each node's start has reached a node, (N,)."""
-        matrix = graph_matrix(graph)
-        propagation: Sparse = propagation_matrix(matrix, graph.x.device, how="row")
-        walk = torch.zeros(graph.num_nodes, 1, device=graph.x.device)
-        walk[node] = 1
-        reach = torch.zeros_like(walk)
-        for _ in range(int(self.steps_)):
-            reach = reach + self.restart * walk
-            walk = (1 - self.restart) * propagation.transposed_product(walk)
-        return (reach + walk).squeeze(1)
 
     def _state(self) -> dict[str, Tensor]:
         return {"steps": self.steps_}

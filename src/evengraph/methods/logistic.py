@@ -16,10 +16,8 @@ from torch_geometric.data import Data
 from evengraph.core.task import Task
 from evengraph.core.untrusted import MAX_HOPS
 from evengraph.methods.bases.method import Method
-from evengraph.methods.bases.row_model import RowInput, hop_inputs
 from evengraph.methods.bases.saving import checked
 from evengraph.metrics.multiclass import validation_score
-from evengraph.nn.onnx_graph import OnnxGraph
 from evengraph.ops.features import Scaling, hop_table, with_log_degree
 from evengraph.ops.sparse import neighbour_averages, to_scipy, weighted_adjacency
 
@@ -176,31 +174,6 @@ class Logistic(Method):
         for average, term in zip(averages[self.hops :], relations, strict=True):
             total = total + average.matrix @ term
         return total + bias
-
-    # Export
-
-    def row_inputs(self) -> dict[str, RowInput]:
-        """Features, and means of the scaled features over neighbours."""
-        return hop_inputs(
-            self.num_features_, self.hops, self.num_relations_, degree=self.degree, scaled=True
-        )
-
-    def rows(self, graph: Data) -> dict[str, Tensor]:
-        """Means over all edges and over those of each relation; scaling is part of the model."""
-        x, matrix = self._inputs(graph)
-        own = x.float().tensor_split([self.num_features_], dim=1)  # the degree comes last, if any
-        averages = neighbour_averages(graph, self.hops, union=matrix)
-        means = [average(self.scaling_(x)) for average in averages]
-        tables = [*(part for part in own if part.shape[1]), *means]
-        return dict(zip(self.row_inputs(), tables, strict=True))
-
-    def onnx_probabilities(self, onnx: OnnxGraph, rows: Mapping[str, str]) -> str:
-        """Scale the features, and add what all parts of a row contribute."""
-        own = [rows[name] for name in ("features", "log_degree") if name in rows]
-        means = [name for key, name in rows.items() if key not in ("features", "log_degree")]
-        scaled = onnx.scaled(onnx.concatenate(own), self.scaling_)
-        row = onnx.concatenate([scaled, *means])
-        return onnx.softmax(onnx.linear(row, self.weights_[:, :-1].t(), self.weights_[:, -1]))
 
     def _state(self) -> dict[str, Tensor]:
         return {"weights": self.weights_, **self.scaling_._asdict()}

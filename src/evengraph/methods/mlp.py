@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
 import scipy.sparse as sp
-from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.methods.bases.network import NetworkMethod
-from evengraph.methods.bases.row_model import RowInput, hop_inputs
-from evengraph.nn.onnx_graph import OnnxGraph
 from evengraph.ops.sparse import Sparse
 
 
@@ -41,23 +37,6 @@ class MLP(NetworkMethod):
     def uses_graph(self) -> bool:
         """Never."""
         return False
-
-    # Export
-
-    def row_inputs(self) -> dict[str, RowInput]:
-        """The features alone."""
-        return hop_inputs(self.num_features_, 0, 0, degree=False)
-
-    def rows(self, graph: Data) -> dict[str, Tensor]:
-        """The features of a graph."""
-        return {"features": graph.x.float()}
-
-    def onnx_probabilities(self, onnx: OnnxGraph, rows: Mapping[str, str]) -> str:
-        """The three layers."""
-        first, (second, last) = self.net_.encoder, self.net_.classifier.children()
-        layers = [(layer.weight, layer.bias) for layer in (first, second)]
-        layers.append((last.weight.t(), last.bias))
-        return onnx.softmax(onnx.perceptron(rows["features"], layers))
 
     def _propagation(self, graph: Data) -> Sparse:
         """The identity: a node receives its own features only."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Literal, final
@@ -15,23 +14,15 @@ from evengraph.core.task import Task
 from evengraph.core.untrusted import MAX_STEPS
 from evengraph.methods.bases.method import Method
 from evengraph.methods.bases.network import above_mean, pseudo_label_loss
-from evengraph.methods.bases.row_model import RowInput
 from evengraph.methods.bases.search import Committee
 from evengraph.metrics.multiclass import rare_class
-from evengraph.nn.attribution import Contributions, gradient_times_input, vote_shares, with_features
 from evengraph.nn.members import Diffusion, Members, Views
-from evengraph.nn.onnx_graph import OnnxGraph
 from evengraph.ops.losses import balanced_softmax
 from evengraph.training.loop import deferred_interrupts
 from evengraph.training.ranks import MemoryRows, Part, RowSupply, Shard, draw, validation_scores
 
 VIEWS = ("structural", "semantic", "ego")
 DEFAULT_VIEWS = ("structural", "ego")
-ABOUT_VIEWS = {
-    "structural": "principal components of personalised PageRank of the features",
-    "semantic": "the structural view, averaged over similar nodes",
-    "ego": "principal components of the features and of their means over neighbours",
-}
 SPREAD = 4.0  # weight decay of the strictest and of the freest member, relative to the middle
 LABELLED = 2  # labelled nodes per epoch at most, in batches
 VALIDATE_EVERY = 5  # epochs
@@ -172,43 +163,6 @@ class Unison(Method):
     def predict_members(self, graph: Data) -> Committee:
         """Probabilities of every network, and the weight of its vote."""
         return self._committee(self.model_input(graph)).to(graph.x.device)
-
-    def contributions(self, graph: Data, node: int, direction: Tensor) -> Contributions:
-        """Exact parts of the logits, with the similar nodes of the semantic view held fixed."""
-
-        def margin(x: Tensor) -> Tensor:
-            logits = self.net_(with_features(graph, x))[:, node]  # (M, C)
-            margins = (logits @ direction).double()
-            rows = logits.detach().double().softmax(1)
-            shares = vote_shares(rows, margins.detach(), self.net_.votes, direction)
-            value: Tensor = shares @ margins
-            return value
-
-        return gradient_times_input(margin, graph.x, node)
-
-    # Export
-
-    def row_inputs(self) -> dict[str, RowInput]:
-        """The views; which nodes are alike is known only for a whole graph."""
-        widths = self.net_.views.widths
-        return {name: RowInput(widths[name], ABOUT_VIEWS[name], True) for name in self.view_names}
-
-    def rows(self, graph: Data) -> dict[str, Tensor]:
-        """The views of a graph."""
-        widths, views = self.net_.views.widths, self.net_.views(graph)
-        names = enumerate(self.view_names)
-        return {name: views[index, :, : widths[name]] for index, name in names}
-
-    def onnx_probabilities(self, onnx: OnnxGraph, rows: Mapping[str, str]) -> str:
-        """All members, and the mean of their votes."""
-        names, widths = self.view_names, self.net_.views.widths
-        votes = []
-        for index, layers in enumerate(self.net_.members.networks()):
-            name = names[index // self.members]
-            (first, bias), second = layers
-            votes.append(onnx.perceptron(rows[name], [(first[: widths[name]], bias), second]))
-        weights = self.net_.votes.tolist()
-        return onnx.weighted_mean([onnx.softmax(vote) for vote in votes], weights)
 
     def _committee(self, graph: Data) -> Committee:
         return Committee(self.net_(graph).softmax(2), self.net_.votes)

@@ -101,12 +101,8 @@ class OnnxGraph:
         return self.apply("Sum", *parts)
 
     def tree_sums(self, rows: str, trees: Trees, targets: Tensor, start: Tensor) -> str:
-        """Sums of the values of trees, (N, C); a value up to a threshold in float32 goes left.
-
-        Shapes:
-            targets: int64, (T,), the column that each tree adds to
-            start: (C,), to which they are added
-        """
+        """Sums of the values of trees, (N, C); a value up to a threshold in float32 goes left."""
+        # `targets` are the columns that trees add to, (T,); `start` is what they are added to, (C,)
         index = torch.arange(trees.left.numel(), device=trees.left.device)
         tree = torch.searchsorted(trees.roots, index, right=True) - 1
         node, leaf = index - trees.roots[tree], trees.left == index

@@ -27,12 +27,7 @@ SEED = 0
 
 
 def nearest_neighbours(x: Tensor, count: int) -> Tensor:
-    """The rows with the largest cosine to each row, itself excluded; fewer if there are fewer.
-
-    Shapes:
-        x: (N, d)
-        returns: int64, (N, min(count, N - 1)); -1 where too few were found
-    """
+    """The rows with the largest cosine to each row, (N, min(count, N - 1)), -1 where too few."""
     x = normalize(x, dim=1)
     num_rows = x.shape[0]
     count = min(count, num_rows - 1)
@@ -115,26 +110,18 @@ def class_prototypes(
     *,
     sound: bool = False,
 ) -> Tensor:
-    """The mean embedding of each class, with unlabelled nodes added to small classes.
+    """The mean embedding of each class, (C, h), with unlabelled nodes added to small classes.
 
     A class with fewer labelled nodes than the target is filled up with unlabelled neighbours of
     its labelled nodes, the most probable first; if those are too few, with nodes whose features
     resemble a labelled one's.
 
     Args:
-        x: Features, for similarities.
-        target: Number of nodes per prototype.
         sound: Fill up to the target with the most similar nodes, without nodes that are labelled
             and none twice. Otherwise as in LTE4G's public code: similar nodes are added only while
             the list, labelled nodes included, is shorter than what was missing, the most similar
             one of each node is left out, and those labelled for another class or already in the
             list are not.
-
-    Shapes:
-        embeddings: (N, h), probabilities: (N, C), x: (N, F)
-        adjacency: sparse CSR, (N, N)
-        nodes, labels: (n,), labelled nodes; every class occurs
-        returns: (C, h)
     """
     means = []
     for label in range(probabilities.shape[1]):
@@ -163,16 +150,8 @@ def _likeliest(nodes: Tensor, likely: Tensor, count: int) -> Tensor:
 
 
 def similar_nodes(x: Tensor, adjacency: Tensor, nodes: Tensor, skip: int) -> Tensor:
-    """Nodes with features similar to those of given nodes, except themselves and neighbours.
-
-    For each node the best ten by cosine similarity, after skipping the first `skip`. Similarities
-    are computed in blocks.
-
-    Shapes:
-        x: (N, F)
-        nodes: (m,)
-        returns: int64, ascending, without repeats
-    """
+    """Nodes with features similar to those of given nodes, except themselves and neighbours."""
+    # for each node the best ten by cosine similarity, after skipping the first `skip`; ascending
     length = x.norm(dim=1).clamp(min=torch.finfo(x.dtype).tiny)
     similar = []
     for block in nodes.split(max(BLOCK_ENTRIES // x.shape[0], 1)):

@@ -84,11 +84,9 @@ def _all_rows(paths: Any, thinning: Thinning | None = None) -> Matrix:
 
 
 class HostPaths:
-    """Shortest paths of a graph by SciPy, for some rows at a time.
+    """Shortest paths of a graph by SciPy, for some rows at a time; `DevicePaths` on a GPU."""
 
-    `direct` is the number of edges. `walks` counts the walks of at most alpha steps from each node:
-    no fewer than the nodes that it reaches. `DevicePaths` does the same on a GPU.
-    """
+    # `walks` of at most alpha steps from each node: no fewer than the nodes that it reaches
 
     def __init__(self, matrix: sp.csr_matrix, alpha: int) -> None:
         self.alpha, self.direct = alpha, matrix.nnz
@@ -165,7 +163,7 @@ def _expected_entries(paths: Any, most: float) -> float | None:
         entries += paths.count(block)
         seen += block.size
         if entries > most:
-            return entries * num_nodes / seen
+            return float(entries * num_nodes / seen)
     return None
 
 

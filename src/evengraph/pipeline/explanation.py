@@ -13,9 +13,9 @@ from torch_geometric.data import Data
 
 from evengraph.core.task import HIDDEN_LABEL, Task
 from evengraph.methods import Method
-from evengraph.nn.attribution import Contributions
 from evengraph.ops.features import feature_signatures, matching_signatures
 from evengraph.ops.sparse import undirected_adjacency
+from evengraph.pipeline.attribution import Contributions, contributions
 from evengraph.pipeline.model_info import ModelInfo, NewNodes, training_paths
 from evengraph.pipeline.sources import ModelInput
 from evengraph.tables import UnknownNodeError
@@ -278,7 +278,7 @@ def explain(
     known = _labels(model, bare, task, labels).cpu()
     predicted = model.predict_proba(graph).cpu()
     first, runner_up, direction = _margin(predicted[node])
-    parts = _on_cpu(model.contributions(bare, node, direction.to(bare.x.device)))
+    parts = _on_cpu(contributions(model, bare, node, direction.to(bare.x.device)))
     distances = Distances(bare.edge_index, graph.num_nodes, node)
     others = known.clone()
     others[node] = HIDDEN_LABEL

@@ -3,20 +3,74 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph import __version__
 from evengraph.core.files import write_atomic
-from evengraph.methods import METHODS, Method
-from evengraph.methods.bases.row_model import RowInput, RowModel, averaged_methods
+from evengraph.methods import (
+    METHODS,
+    MLP,
+    Boosting,
+    DoubleBalancing,
+    IceBerg,
+    Logistic,
+    Method,
+    Unison,
+)
 from evengraph.nn.onnx_graph import OnnxGraph
+from evengraph.ops.sparse import neighbour_averages
+from evengraph.ops.trees import class_logits, first_digits, largest_up_to
 from evengraph.pipeline.model_info import ModelInfo
+
+ABOUT_VIEWS = {
+    "structural": "principal components of personalised PageRank of the features",
+    "semantic": "the structural view, averaged over similar nodes",
+    "ego": "principal components of the features and of their means over neighbours",
+}
+FEATURES = "encoded features of the node"
+
+
+class RowInput(NamedTuple):
+    """A table that a row model takes, one row per node.
+
+    Args:
+        width: Number of columns.
+        about: What it holds. Inputs of two methods with the same name and description are the same.
+        fitted: Whether its values depend on the fitted method, so that no two methods share it.
+    """
+
+    width: int
+    about: str
+    fitted: bool = False
+
+
+@runtime_checkable
+class RowModel(Protocol):
+    """What can be exported: rows from the graph, and probabilities from rows.
+
+    The methods of evengraph have their adapters below; one of another package has these functions
+    itself.
+    """
+
+    def row_inputs(self) -> dict[str, RowInput]:
+        """The tables that it takes, by name."""
+        ...
+
+    def rows(self, graph: Data) -> dict[str, Tensor]:
+        """These tables of a graph, which `model_input` returned, float32, (N, width) each."""
+        ...
+
+    def onnx_probabilities(self, onnx: OnnxGraph, rows: Mapping[str, str]) -> str:
+        """Add what computes probabilities, (N, C), from the inputs, which are given by name."""
+        ...
 
 
 class _Part(NamedTuple):
@@ -83,22 +137,236 @@ def _parts(method: Method) -> tuple[list[_Part], dict[str, RowInput]]:
     parts: list[_Part] = []
     inputs: dict[str, RowInput] = {}
     method.classes_  # noqa: B018 - raises unless it is fitted
-    for number, (one, weight) in enumerate(averaged_methods(method), start=1):
-        if not isinstance(one, RowModel):
+    for number, (one, weight) in enumerate(_averaged_methods(method), start=1):
+        model = row_model(one)
+        if model is None:
             raise ValueError(_refusal(method, one))
         names = {}
-        for name, item in one.row_inputs().items():
+        for name, item in model.row_inputs().items():
             shared = not item.fitted and inputs.get(name, item) == item
             names[name] = name if shared or name not in inputs else f"{name}_{number}"
             inputs[names[name]] = item
-        parts.append(_Part(one, one, weight, names))
+        parts.append(_Part(one, model, weight, names))
     return parts, inputs
 
 
+def _averaged_methods(method: Method) -> list[tuple[Method, float]]:
+    """The methods whose probabilities a method averages, and their weights; most are alone."""
+    members, weights = getattr(method, "members_", None), getattr(method, "weights_", None)
+    if not isinstance(members, list) or not isinstance(weights, list):
+        return [(method, 1.0)]
+    return list(zip(members, weights, strict=True))
+
+
 def _refusal(method: Method, part: Method) -> str:
-    names = ", ".join(name for name, kind in METHODS.items() if issubclass(kind, RowModel))
+    names = ", ".join(name for name, kind in METHODS.items() if can_export(kind))
     inside = "" if part is method else f" (in the average of {method.title})"
     return (
         f"{part.title}{inside} cannot be exported: it does not predict a node from its row alone. "
         f"Methods that can be: {names}, and averages of them."
     )
+
+
+def row_model(method: Method) -> RowModel | None:
+    """A method as what can be exported; None if it does not predict a node from its row alone."""
+    if isinstance(method, RowModel):
+        return method
+    adapter = ADAPTERS.get(type(method))
+    return None if adapter is None else adapter(method)
+
+
+def can_export(kind: type[Method]) -> bool:
+    """Whether methods of a class predict a node from its row alone."""
+    return kind in ADAPTERS or issubclass(kind, RowModel)
+
+
+class _MLP(NamedTuple):
+    """The features alone, and three layers."""
+
+    method: MLP
+
+    def row_inputs(self) -> dict[str, RowInput]:
+        return {"features": RowInput(self.method.num_features_, FEATURES)}
+
+    def rows(self, graph: Data) -> dict[str, Tensor]:
+        return {"features": graph.x.float()}
+
+    def onnx_probabilities(self, onnx: OnnxGraph, rows: Mapping[str, str]) -> str:
+        net = self.method.net_
+        first, (second, last) = net.encoder, net.classifier.children()
+        layers = [(layer.weight, layer.bias) for layer in (first, second)]
+        layers.append((last.weight.t(), last.bias))
+        return onnx.softmax(onnx.perceptron(rows["features"], layers))
+
+
+class _IceBerg(NamedTuple):
+    """The propagated features, and two layers."""
+
+    method: IceBerg
+
+    def row_inputs(self) -> dict[str, RowInput]:
+        one = self.method
+        about = f"features, propagated {one.steps} steps with teleport {one.teleport}"
+        return {"propagated": RowInput(one.num_features_, f"{about}, {one.normalisation}")}
+
+    def rows(self, graph: Data) -> dict[str, Tensor]:
+        return {"propagated": cast(Tensor, self.method._inputs(graph).x)}
+
+    def onnx_probabilities(self, onnx: OnnxGraph, rows: Mapping[str, str]) -> str:
+        layers = self.method.net_.encoder.linear, self.method.net_.last.linear
+        weights = [(layer.weight.t(), layer.bias) for layer in layers]
+        return onnx.softmax(onnx.perceptron(rows["propagated"], weights))
+
+
+class _DoubleBalancing(NamedTuple):
+    """Features, and what both convolutions take from neighbours; on GraphSAGE alone."""
+
+    method: DoubleBalancing
+
+    def row_inputs(self) -> dict[str, RowInput]:
+        one = self.method
+        if one.backbone != "sage":
+            raise ValueError(
+                f"{one.title} can be exported with backbone='sage' alone, which weights a node "
+                f"apart from its neighbours, got {one.backbone!r}."
+            )
+        mean = "mean over the node and its neighbours of the part for neighbours of layer"
+        return {
+            "features": RowInput(one.num_features_, FEATURES),
+            "layer_1": RowInput(one.hidden, f"{mean} 1", fitted=True),
+            "layer_2": RowInput(one.num_classes_, f"{mean} 2", fitted=True),
+        }
+
+    def rows(self, graph: Data) -> dict[str, Tensor]:
+        net, (x, propagation) = self.method.net_, self.method._inputs(graph)
+        embeddings = net.embed(net.encoder(x, propagation))
+        first, second = (
+            propagation @ projected.chunk(2, dim=-1)[0].contiguous()
+            for projected in (net.encoder.project(x), net.last.project(embeddings))
+        )
+        return {"features": graph.x.float(), "layer_1": first, "layer_2": second}
+
+    def onnx_probabilities(self, onnx: OnnxGraph, rows: Mapping[str, str]) -> str:
+        values, net = rows["features"], self.method.net_
+        for name, conv in (("layer_1", net.encoder), ("layer_2", net.last)):
+            values = values if name == "layer_1" else onnx.apply("Relu", values)
+            own = onnx.linear(values, conv.weight.chunk(2, dim=-1)[1], conv.bias)
+            values = onnx.apply("Add", own, rows[name])
+        return onnx.softmax(values)
+
+
+class _Unison(NamedTuple):
+    """The views, all members on them, and the mean of their votes."""
+
+    method: Unison
+
+    def row_inputs(self) -> dict[str, RowInput]:
+        widths, names = self.method.net_.views.widths, self.method.view_names
+        return {name: RowInput(widths[name], ABOUT_VIEWS[name], True) for name in names}
+
+    def rows(self, graph: Data) -> dict[str, Tensor]:
+        widths, views = self.method.net_.views.widths, self.method.net_.views(graph)
+        names = enumerate(self.method.view_names)
+        return {name: views[index, :, : widths[name]] for index, name in names}
+
+    def onnx_probabilities(self, onnx: OnnxGraph, rows: Mapping[str, str]) -> str:
+        names, net, votes = self.method.view_names, self.method.net_, []
+        for index, layers in enumerate(net.members.networks()):
+            name = names[index // self.method.members]
+            (first, bias), second = layers
+            width = net.views.widths[name]
+            votes.append(onnx.perceptron(rows[name], [(first[:width], bias), second]))
+        return onnx.weighted_mean([onnx.softmax(vote) for vote in votes], net.votes.tolist())
+
+
+class _Boosting(NamedTuple):
+    """Features and their means over neighbours, not rounded, and the trees."""
+
+    method: Boosting
+
+    def row_inputs(self) -> dict[str, RowInput]:
+        one = self.method
+        return hop_inputs(one.num_features_, one.hops, one.num_relations_, degree=one.degree)
+
+    def rows(self, graph: Data) -> dict[str, Tensor]:
+        nodes = torch.arange(graph.num_nodes, device=graph.x.device)
+        inputs = self.row_inputs()
+        parts = self.method._values(graph, nodes).split([i.width for i in inputs.values()], dim=1)
+        return dict(zip(inputs, parts, strict=True))
+
+    def onnx_probabilities(self, onnx: OnnxGraph, rows: Mapping[str, str]) -> str:
+        row, trees = onnx.concatenate(list(rows.values())), self.method.trees_
+        outputs = self.method.outputs
+        start = class_logits(self.method.baseline_.unsqueeze(0))[0]
+        if not trees.roots.numel():
+            width = sum(item.width for item in self.row_inputs().values())
+            return onnx.softmax(onnx.linear(row, torch.zeros(width, start.numel()), start))
+        targets = torch.arange(trees.roots.numel()) % outputs + start.numel() - outputs
+        # thresholds that a value that was not rounded can be compared with
+        trees = trees._replace(threshold=largest_up_to(first_digits, trees.threshold))
+        return onnx.softmax(onnx.tree_sums(row, trees, targets.to(start.device), start))
+
+
+class _Logistic(NamedTuple):
+    """Features and means of the scaled features over neighbours; scaling is part of the model."""
+
+    method: Logistic
+
+    def row_inputs(self) -> dict[str, RowInput]:
+        one = self.method
+        sizes = one.num_features_, one.hops, one.num_relations_
+        return hop_inputs(*sizes, degree=one.degree, scaled=True)
+
+    def rows(self, graph: Data) -> dict[str, Tensor]:
+        one = self.method
+        x, matrix = one._inputs(graph)
+        own = x.float().tensor_split([one.num_features_], dim=1)  # the degree comes last, if any
+        averages = neighbour_averages(graph, one.hops, union=matrix)
+        means = [average(one.scaling_(x)) for average in averages]
+        tables = [*(part for part in own if part.shape[1]), *means]
+        return dict(zip(self.row_inputs(), tables, strict=True))
+
+    def onnx_probabilities(self, onnx: OnnxGraph, rows: Mapping[str, str]) -> str:
+        weights = self.method.weights_
+        own = [rows[name] for name in ("features", "log_degree") if name in rows]
+        means = [name for key, name in rows.items() if key not in ("features", "log_degree")]
+        scaled = onnx.scaled(onnx.concatenate(own), self.method.scaling_)
+        row = onnx.concatenate([scaled, *means])
+        return onnx.softmax(onnx.linear(row, weights[:, :-1].t(), weights[:, -1]))
+
+
+ADAPTERS: Mapping[type[Method], Callable[[Any], RowModel]] = {
+    MLP: _MLP,
+    IceBerg: _IceBerg,
+    DoubleBalancing: _DoubleBalancing,
+    Unison: _Unison,
+    Boosting: _Boosting,
+    Logistic: _Logistic,
+}
+
+
+def hop_inputs(
+    width: int, hops: int, relations: int, *, degree: bool, scaled: bool = False
+) -> dict[str, RowInput]:
+    """The inputs of a model on features and means over neighbours.
+
+    Args:
+        width: Features of a node.
+        hops: How many means.
+        relations: Relations with a mean of their own.
+        degree: Whether the logarithm of the degree is a column.
+        scaled: Whether means are those of columns that the model has scaled.
+    """
+    inputs = {"features": RowInput(width, FEATURES)}
+    if not hops:
+        return inputs
+    if degree:
+        inputs["log_degree"] = RowInput(1, "log(1 + number of neighbours)")
+    what = ("scaled features" if scaled else "features") + (" and log_degree" if degree else "")
+    start = "scaled_" if scaled else ""
+    means = {f"{start}mean_1": f"mean of the neighbours' {what}"}
+    for hop in range(2, hops + 1):
+        means[f"{start}mean_{hop}"] = f"mean of the neighbours' {start}mean_{hop - 1}"
+    for relation in range(1, relations + 1):
+        means[f"{start}relation_{relation}"] = f"mean of {what} over relation {relation}"
+    return inputs | {name: RowInput(width + degree, about, scaled) for name, about in means.items()}

@@ -20,7 +20,6 @@ from evengraph.core.errors import one_line_errors, unknown
 from evengraph.core.machine import pick_device
 from evengraph.core.task import Task
 from evengraph.methods import DEFAULT_METHOD, METHODS, Method
-from evengraph.methods.bases.row_model import RowInput
 from evengraph.methods.bases.search import ERRORS
 from evengraph.metrics.binary import positive_class
 from evengraph.metrics.calibration import Calibrator
@@ -45,7 +44,7 @@ from evengraph.pipeline.model_info import (
     saved_info,
     training_paths,
 )
-from evengraph.pipeline.onnx_export import export_onnx, onnx_inputs
+from evengraph.pipeline.onnx_export import RowInput, export_onnx, onnx_inputs
 from evengraph.pipeline.predictions import NodePredictions, predict_nodes
 from evengraph.pipeline.run import RunPlan, run
 from evengraph.pipeline.sources import GraphSource, ModelInput, open_tables, tables_of

@@ -15,6 +15,7 @@ from evengraph.core.errors import ArgumentError
 from evengraph.core.task import Task
 
 Nodes = list[int]
+ALL = "train, validation and test"
 
 
 class SplitProtocol(Protocol):
@@ -41,13 +42,14 @@ def class_nodes(graph: Data, label: int, among: Tensor | None = None) -> Nodes:
     return nodes
 
 
-def draw_nodes(
+def shuffled_nodes(
     graph: Data,
     label: int,
     stream: random.Random,
+    among: Tensor | None = None,
+    *,
     required: int = 0,
     purpose: str = "",
-    among: Tensor | None = None,
 ) -> Nodes:
     """Nodes of a class in random order, within a mask if there is one; an error for too few."""
     nodes = class_nodes(graph, label, among)

@@ -12,15 +12,16 @@ from evengraph.core.errors import ArgumentError
 from evengraph.core.task import Task, hold_out, keep_edges, node_mask
 from evengraph.metrics.binary import positive_class
 from evengraph.splits.base import (
+    ALL,
     check_class_size,
     check_shares,
     check_sizes,
     class_nodes,
     count_classes,
     display_name,
-    draw_nodes,
     join_classes,
     make_task,
+    shuffled_nodes,
 )
 
 
@@ -46,7 +47,7 @@ class Natural:
         stream = random.Random(seed)
         parts = []
         for label in range(count_classes(graph)):
-            nodes = draw_nodes(graph, label, stream, 3, "train, validation and test")
+            nodes = shuffled_nodes(graph, label, stream, required=3, purpose=ALL)
             first = min(max(1, round(self.train * len(nodes))), len(nodes) - 2)
             second = min(first + max(1, round(self.val * len(nodes))), len(nodes) - 1)
             parts.append((nodes[:first], nodes[first:second], nodes[second:]))
@@ -84,7 +85,7 @@ class Folds:
         parts = []
         start = 0  # fold of the first node of a class; it moves on, so that folds have equal sizes
         for label in range(count_classes(graph)):
-            nodes = draw_nodes(graph, label, stream)
+            nodes = shuffled_nodes(graph, label, stream)
             least = max(self.folds, 3 if self.folds > 2 else 4)  # one to test and two others
             if len(nodes) < least:
                 raise ValueError(
@@ -174,8 +175,7 @@ class SemiSupervised:
         parts = []
         for label in range(2):
             size = self.positives if label == positive else self.negatives
-            least, purpose = 2 * size + 1, "train, validation and test"
-            nodes = draw_nodes(graph, label, stream, least, purpose)
+            nodes = shuffled_nodes(graph, label, stream, required=2 * size + 1, purpose=ALL)
             parts.append((nodes[:size], nodes[size : 2 * size], nodes[2 * size :]))
         return join_classes(graph, parts)
 

@@ -13,16 +13,17 @@ from torch_geometric.data import Data
 from evengraph.core.errors import ArgumentError
 from evengraph.core.task import Task, keep_edges
 from evengraph.splits.base import (
+    ALL,
     check_class_size,
     check_sizes,
     class_nodes,
     count_classes,
     display_name,
-    draw_nodes,
     join_classes,
     make_task,
     mask_of,
     relabel,
+    shuffled_nodes,
 )
 
 
@@ -73,7 +74,7 @@ class Step:
                 first = minority_size(first, self.ratio)
             second = first + self.val_per_class
             end = second + self.test_per_class
-            nodes = draw_nodes(graph, label, stream, end, "train, validation and test")
+            nodes = shuffled_nodes(graph, label, stream, required=end, purpose=ALL)
             parts.append((nodes[:first], nodes[first:second], nodes[second:end]))
         return join_classes(relabel(graph, order), parts)
 
@@ -154,6 +155,7 @@ def minority_size(per_class: int, ratio: float) -> int:
 
 
 ROUNDS = 10
+HELD_OUT = "validation or test"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,7 +207,7 @@ class LongTail:
                 (val, val_pool, self.val_per_class),
                 (test, test_pool, self.test_per_class),
             ):
-                nodes = draw_nodes(graph, label, stream, count, "validation or test", among=pool)
+                nodes = shuffled_nodes(graph, label, stream, pool, required=count, purpose=HELD_OUT)
                 part += nodes[:count]
         graph = relabel(graph, order)
         removed = _cut_tail(graph, train_pool, _target_sizes(sizes[order].tolist(), self.ratio))
@@ -217,7 +219,7 @@ class LongTail:
         val, test = [], []
         for label in range(count_classes(graph)):
             count = self.val_per_class + self.test_per_class
-            nodes = draw_nodes(graph, label, stream, count, "validation or test")
+            nodes = shuffled_nodes(graph, label, stream, required=count, purpose=HELD_OUT)
             val += nodes[: self.val_per_class]
             test += nodes[self.val_per_class : count]
         return mask_of(val, graph), mask_of(test, graph)

@@ -143,11 +143,12 @@ def _from_sparse(tensor: Tensor) -> Any:
         raise ValueError(f"a sparse tensor must have two dimensions, got {tensor.dim()}")
     shape = np.array(tensor.shape)
     if tensor.layout == torch.sparse_csr:
-        parts = tensor.values(), tensor.col_indices(), tensor.crow_indices()
-        matrix = csr_matrix((*map(_numbers, parts), shape), "sparse")
+        arrays = tensor.values(), tensor.col_indices(), tensor.crow_indices()
+        matrix = csr_matrix((*map(_numbers, arrays), shape), "sparse")
     elif tensor.layout == torch.sparse_coo:
-        index = _numbers(tensor._indices())  # not coalesced, which would trust the indices
-        matrix = sp.coo_matrix((_numbers(tensor._values()), index), shape).tocsr()
+        tensor._coalesced_(True)  # adding up repeats would trust the indices
+        parts = _numbers(tensor.values()), _numbers(tensor.indices())
+        matrix = sp.coo_matrix(parts, shape).tocsr()
     else:
         raise ValueError(f"the layout {tensor.layout} is not supported; to_sparse_csr() is")
     matrix.sum_duplicates()

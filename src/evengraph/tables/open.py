@@ -61,7 +61,9 @@ def open_graph(
     roles = TableColumns(**columns)
     if is_graph_file(data):
         others = {"edges": edges, "drop": drop or None, "lists": lists}
-        return _open_file(Path(data).expanduser(), roles, others)
+        path = Path(data).expanduser()
+        _check_arguments(path, roles, others)
+        return open_graph_file(path, roles)
     nodes_table, edges_table = read_tables(data, edges, lists, columns=roles)
     if drop:
         nodes_table, drop = _drop_items(nodes_table, drop)
@@ -147,21 +149,20 @@ def is_graph_file(data: Any) -> bool:
 
 @one_line_errors()
 def open_graph_file(
-    path: Path, columns: TableColumns, encoder: FeatureEncoder | None
+    path: Path, columns: TableColumns, encoder: FeatureEncoder | None = None
 ) -> TableGraph:
-    """Open a file that holds a whole graph, with the features of a fitted encoder.
+    """Open a file that holds a whole graph; a fitted encoder makes the features as in training.
 
-    Args:
-        columns: Attributes of a GraphML file by their role in training.
-        encoder: None takes the features of a file of arrays as they are.
+    `columns` are attributes of a GraphML file by their role.
     """
     path = path.expanduser()
     if is_packed(path):
         return cast(TableGraph, wing("disk").read_packed(path, encoder))
     if path.suffix.lower() == ".graphml":
-        roles = TableColumns(label=columns.label, **columns.edge_options)
-        return read_graphml(path, roles, encoder)
-    tables = _read_arrays(path)
+        if encoder is not None:  # of a model, whose other columns are those of its own file
+            columns = TableColumns(label=columns.label, **columns.edge_options)
+        return read_graphml(path, columns, encoder)
+    tables = read_npz(path) if path.suffix.lower() == ".npz" else read_pyg(path)
     if encoder is None:
         return tables
     if encoder.columns:
@@ -181,22 +182,17 @@ def open_graph_file(
     return replace(tables, graph=graph, encoder=encoder)
 
 
-def _open_file(path: Path, columns: TableColumns, others: dict[str, Any]) -> TableGraph:
-    """Read a file that holds a whole graph, and reject arguments that it does not take."""
+def _check_arguments(path: Path, columns: TableColumns, others: dict[str, Any]) -> None:
+    """Reject what a file that holds a whole graph does not take."""
     named = asdict(columns)
     if is_packed(path):
-        _reject(path, others | named, "it is packed, and `pack` has chosen its columns")
-        return cast(TableGraph, wing("disk").read_packed(path))
-    if path.suffix.lower() == ".graphml":
-        ends = {role: named[role] for role in ("id", "source", "target")}
-        _reject(path, others | ends, "it holds nodes and edges")
-        return read_graphml(path, columns)
-    _reject(path, others | named, "its arrays have fixed names (x, edge_index, y)")
-    return _read_arrays(path)
-
-
-def _read_arrays(path: Path) -> TableGraph:
-    return read_npz(path) if path.suffix.lower() == ".npz" else read_pyg(path)
+        reason = "it is packed, and `pack` has chosen its columns"
+    elif path.suffix.lower() == ".graphml":
+        named = {role: named[role] for role in ("id", "source", "target")}
+        reason = "it holds nodes and edges"
+    else:
+        reason = "its arrays have fixed names (x, edge_index, y)"
+    _reject(path, others | named, reason)
 
 
 def read_nodes_table(data: str | Path) -> Any:

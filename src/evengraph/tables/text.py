@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -257,7 +258,7 @@ def fill(features: NDArray[np.float32], parts: Iterable[Entries | NDArray[Any]])
     Narrow parts are joined first: a row of features at a time is read into the cache.
     """
     start, narrow = 0, list[NDArray[Any]]()
-    for part in (*parts, None):
+    for part in chain(parts, [None]):  # None: the end
         if part is not None and not isinstance(part, Entries):
             narrow.append(part)
             continue

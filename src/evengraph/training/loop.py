@@ -239,10 +239,7 @@ class _Step:
 
 
 class _RecordedStep:
-    """The same for an epoch that is recorded once as a CUDA graph and replayed.
-
-    Most of a small epoch is spent launching kernels; a graph launches them all at once.
-    """
+    """The same, recorded once as a CUDA graph that launches all kernels of an epoch at once."""
 
     def __init__(
         self, epoch: Epoch, optimizer: torch.optim.Optimizer, stream: torch.cuda.Stream
@@ -339,10 +336,9 @@ def waits_for_gpu() -> Iterator[list[str]]:
 
 
 class _BestWeights:
-    """A copy of a module's weights and buffers, in memory that is allocated once.
+    """A copy of a module's weights and buffers, in memory that is allocated once."""
 
-    Two copies alternate: an interrupt while one is written leaves the other intact.
-    """
+    # two copies alternate: an interrupt while one is written leaves the other intact
 
     def __init__(self, module: nn.Module) -> None:
         self.live = [*module.parameters(), *module.buffers()]
@@ -392,12 +388,7 @@ class Checkpoint:
 
     All processes that train together have the same state: the first one writes it, and any number
     of them continues from it. The random state is stored as well, so that the result is that of a
-    run without a break.
-
-    Args:
-        path: The file; name it by a hash of what is trained, so that nothing else continues it.
-        every: Seconds between two writes.
-        ranks: The processes that train together.
+    run without a break. Name it by a hash of what is trained, so that nothing else continues it.
     """
 
     path: Path
@@ -442,8 +433,7 @@ def epoch_bar(title: str, visible: bool | None = None) -> Iterator[Callback | No
     """Yield a callback that draws a progress bar, or None if nothing is to be drawn.
 
     The bar fills as patience or the epochs run out, whichever comes first; a better score resets
-    patience. On the right is the number of epochs left if nothing improves. A stage with a name is
-    named after the title. By default it is drawn only on a terminal.
+    patience. On the right is the number of epochs left if nothing improves.
     """
     if not _is_visible(visible):
         yield None
@@ -472,13 +462,7 @@ def epoch_bar(title: str, visible: bool | None = None) -> Iterator[Callback | No
 
 
 def _facts(history: History, left: int, room: int) -> str:
-    """What stands between bar and time; of what has no room, the present score goes first.
-
-    Args:
-        history: Epochs until now.
-        left: Epochs left if nothing improves.
-        room: Characters beside the title.
-    """
+    """What stands between bar and time; of what has no room, the present score goes first."""
     facts = {
         "epoch": f"epoch {history.epochs:>4}",
         "score": f"val {100 * history.score[-1]:5.1f}",

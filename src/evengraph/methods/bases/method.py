@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cache, partial
-from importlib import import_module
 from importlib.resources import files
 from types import UnionType
 from typing import (
@@ -53,7 +52,6 @@ from evengraph.methods.bases.saving import (
 )
 from evengraph.methods.bases.search import Committee
 from evengraph.metrics.multiclass import balanced_accuracy, confusion_matrix
-from evengraph.nn.attribution import TRACERS, Contributions, gradient_times_input, with_features
 from evengraph.ops.features import feature_signatures
 from evengraph.training import Callback, Epoch, History, train, train_stepwise
 from evengraph.training.loop import Checkpoint, epoch_bar
@@ -233,11 +231,6 @@ def same_graph(one: Data, other: Data) -> bool:
 def fit_hidden(method: Method, task: Task) -> None:
     """Fit to a task whose test labels are hidden, in the body of `learn`."""
     method._fit(task)
-
-
-def new_network(method: Method) -> Any:
-    """A network of a method with new weights; for fits from elsewhere, in the body of `learn`."""
-    return method._new_network()
 
 
 def train_network(method: Method, net: nn.Module, epoch: Epoch) -> None:
@@ -694,23 +687,6 @@ class Method(Saving, ABC):
                 f"got {count_relations(graph)}."
             )
         return bare_graph(graph).to(self.device_)
-
-    def contributions(self, graph: Data, node: int, direction: Tensor) -> Contributions:
-        """Attribute a weighted sum of a node's logits to nodes, by gradient times input.
-
-        Args:
-            graph: What `model_input` returned.
-            node: Whose logits to explain.
-            direction: The weight of each logit in the sum, (C,).
-        """
-        if (tracer := TRACERS.get(type(self).__name__)) is not None:
-            traced: Contributions = import_module(tracer).contributions(
-                self, graph, node, direction
-            )
-            return traced
-        return gradient_times_input(
-            lambda x: self._logits(with_features(graph, x))[node] @ direction, graph.x, node
-        )
 
     @abstractmethod
     def _logits(self, graph: Data) -> Tensor:

@@ -536,3 +536,8 @@ class Saving(Traits):
 
     def _new_network(self) -> Any:
         return self._build_network().to(self.device_)
+
+
+def new_network(method: Saving) -> Any:
+    """A network of a method with new weights; for fits from elsewhere, in the body of `learn`."""
+    return method._new_network()

@@ -3,7 +3,13 @@
 import pytest
 import torch
 
-from evengraph.nn.attribution import Contributions, margin_slope, vote_shares, weighted_sum
+from evengraph.pipeline.attribution import (
+    Contributions,
+    gradient_times_input,
+    margin_slope,
+    vote_shares,
+    weighted_sum,
+)
 
 
 @pytest.mark.parametrize("scale", [1e-9, 0.1, 3.0, 60.0])
@@ -35,3 +41,18 @@ def test_origins_of_several_parts_are_joined():
     assert both.total.tolist() == [0.75, 0.75]
     assert both.columns["own"].tolist() == [0.5] * 3
     assert both.columns["others"].tolist() == [0.25] * 3
+
+
+def test_gradient_times_input_by_hand():
+    weight = torch.tensor([[2.0, 0.0], [0.0, 3.0]])
+    x = torch.tensor([[-1.5, 2.0], [1.5, -2.0]])  # its mean is zero
+    mix = torch.tensor([[1.0, 1.0], [0.0, 1.0]])
+    direction = torch.tensor([1.0, -1.0])
+    parts = gradient_times_input(lambda x: (mix @ x @ weight + 7)[0] @ direction, x, 0)
+    assert parts.total.tolist() == [-3 - 6, 3 + 6]
+    assert float(parts.value) == 0
+    assert parts.columns["own"].tolist() == [-3, -6]
+    assert parts.columns["others"].tolist() == [3, 6]
+    moved = gradient_times_input(lambda x: (mix @ x @ weight)[0] @ direction, x + 9, 0)
+    assert moved.total.tolist() == parts.total.tolist()
+    assert parts.along_paths is None

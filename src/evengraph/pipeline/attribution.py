@@ -1,0 +1,303 @@
+"""Contributions of features to the logits of a node: what `explain` shows, method by method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from functools import singledispatch
+from typing import NamedTuple, cast
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+from torch_geometric.data import Data
+
+from evengraph.fast.unignn import Connectivity, UnifiedNetwork, inputs_and_clusters
+from evengraph.methods import Auto, Boosting, LabelPropagation, Method, UniGNN, Unison
+from evengraph.ops.semantic import Clusters, semantic_propagate
+from evengraph.ops.sparse import Sparse, graph_matrix, neighbour_averages, propagation_matrix
+from evengraph.ops.trees import path_contributions
+
+OWN, OTHERS = "own", "others"
+"""Whose features a column's contribution comes from: the node's own, or those of other nodes."""
+MEAN_OF = {1: "mean of neighbours", 2: "mean of two hops"}
+LEAST = 1e-30  # keeps the logarithm finite where a class does not reach a node
+
+
+class Contributions(NamedTuple):
+    """Contribution of each node's features to a weighted sum of one node's logits.
+
+    A ReLU network is locally linear, so gradient times input decomposes its output exactly. Input
+    is measured from the mean over all nodes: what remains is what a graph of average nodes gets,
+    biases included, and an indicator of a common category does not count as a peculiarity.
+
+    Shapes:
+        value: (), the sum of logits
+        total: (N,)
+        along_paths: (N,), the part of the total that went over A_struct only
+        within_clusters: (N,), the part of the total that went through shared clusters only
+        clusters: int64, (N,) per layer
+        columns: (F,) per origin: `OWN`, the features of the node itself, and those of others; where
+            the degree is one of a method's columns it is the last, (F + 1,)
+    """
+
+    value: Tensor
+    total: Tensor
+    along_paths: Tensor | None = None
+    within_clusters: Tensor | None = None
+    clusters: tuple[Tensor, ...] = ()
+    columns: Mapping[str, Tensor] = {}
+
+
+@singledispatch
+def contributions(method: Method, graph: Data, node: int, direction: Tensor) -> Contributions:
+    """Attribute a weighted sum of a node's logits to nodes, by default by gradient times input.
+
+    A method of another package may have a function `contributions(graph, node, direction)`.
+
+    Args:
+        method: A fitted method.
+        graph: What `model_input` returned.
+        node: Whose logits to explain.
+        direction: The weight of each logit in the sum, (C,).
+    """
+    own: Callable[..., Contributions] | None = getattr(method, "contributions", None)
+    if own is not None:
+        return own(graph, node, direction)
+    return gradient_times_input(
+        lambda x: method._logits(_with_features(graph, x))[node] @ direction, graph.x, node
+    )
+
+
+@contributions.register
+def _unison(method: Unison, graph: Data, node: int, direction: Tensor) -> Contributions:
+    """Exact parts of the logits, with the similar nodes of the semantic view held fixed."""
+
+    def margin(x: Tensor) -> Tensor:
+        logits = method.net_(_with_features(graph, x))[:, node]  # (M, C)
+        margins = (logits @ direction).double()
+        rows = logits.detach().double().softmax(1)
+        shares = vote_shares(rows, margins.detach(), method.net_.votes, direction)
+        return cast(Tensor, shares @ margins)
+
+    return gradient_times_input(margin, graph.x, node)
+
+
+@contributions.register
+def _auto(method: Auto, graph: Data, node: int, direction: Tensor) -> Contributions:
+    """Those of the selected methods, by what each counts in the average."""
+    parts = [contributions(member, graph, node, direction) for member in method.members_]
+    if len(parts) == 1:
+        return parts[0]
+    rows = torch.stack([member.predict_proba(graph)[node] for member in method.members_])
+    margins = torch.stack([part.value.to(rows) for part in parts])
+    shares = vote_shares(rows, margins, rows.new_tensor(method.weights_), direction)
+    return weighted_sum(parts, shares.tolist())
+
+
+@contributions.register
+def _boosting(method: Boosting, graph: Data, node: int, direction: Tensor) -> Contributions:
+    """What the splits on the paths through the trees add to the logits.
+
+    A mean over neighbours counts as theirs, by their weight in it.
+    """
+    row = method._table(graph, torch.tensor([node], device=graph.x.device))[0]
+    features, parts = path_contributions(method.trees_, row, method.learning_rate)
+    outputs = direction.double() if method.outputs > 1 else direction[1:].double()
+    weights = outputs.repeat(method.trees_.roots.numel() // method.outputs)
+    sums = torch.zeros(row.numel(), dtype=torch.float64, device=row.device)
+    sums.index_add_(0, features.flatten(), (weights * parts).flatten())
+    by_part = sums.view(method._parts, -1)
+    # the weight of each node in the means of the node; without neighbours it stands for them
+    one = torch.zeros(graph.num_nodes, 1, dtype=torch.float64, device=graph.x.device)
+    one[node] = 1
+    columns = [one]
+    for mean, steps in neighbour_averages(graph, method.hops, torch.float64):
+        column = one
+        for _ in range(steps):
+            column = mean.transposed_product(column)
+        columns.append(column if column.any() else one)
+    total = (torch.cat(columns, dim=1).t() * by_part.sum(1).unsqueeze(1)).sum(0)
+    value = method.baseline_ @ outputs + sums.sum()
+    hops, relations = range(1, 1 + method.hops), range(1, len(by_part) - method.hops)
+    names = [OWN, *(MEAN_OF.get(hop, f"mean {hop} hops away") for hop in hops)]
+    kinds = graph.relation_names if "relation_names" in graph else relations
+    names += [f"mean over {kind}" for kind in kinds if relations]
+    return Contributions(value, total, columns=dict(zip(names, by_part, strict=True)))
+
+
+@contributions.register
+def _labels(method: LabelPropagation, graph: Data, node: int, direction: Tensor) -> Contributions:
+    """What the label of each training node adds to the logits; features add nothing."""
+    propagation: Sparse = propagation_matrix(graph_matrix(graph), graph.x.device, how="row")
+    walk = torch.zeros(graph.num_nodes, 1, device=graph.x.device)
+    walk[node] = 1
+    reach = torch.zeros_like(walk)  # how much of each node's start has reached the node
+    for _ in range(int(method.steps_)):
+        reach = reach + method.restart * walk
+        walk = (1 - method.restart) * propagation.transposed_product(walk)
+    reach = (reach + walk).squeeze(1)
+    spread = (reach.unsqueeze(1) * method._start(graph)).double()  # (N, C)
+    sums = spread.sum(0).clamp(min=LEAST)
+    value, first = sums.log() @ direction.double(), int(direction.argmax())
+    if direction.min() < 0:
+        second = int(direction.argmin())
+        slope = margin_slope(sums[first], sums[second])
+        return Contributions(value, slope * (spread[:, first] - spread[:, second]))
+    return Contributions(value, value * spread[:, first] / sums[first])
+
+
+@contributions.register
+def _unignn(method: UniGNN, graph: Data, node: int, direction: Tensor) -> Contributions:
+    """Exact parts of a sum of a node's logits in a UniGNN by path, with clusters held fixed.
+
+    What passed one encoder in one layer and the other in the next is in the total only. All of it
+    passes the classifier, which averages over the node and its neighbours.
+    """
+    net, inputs, find = inputs_and_clusters(method, graph)
+    clusters: list[Clusters] = []
+
+    def recorded(layer: int, embeddings: Tensor | Sparse) -> Clusters:
+        clusters.append(find(layer, embeddings))
+        return clusters[-1]
+
+    with torch.no_grad():
+        value = net(inputs, recorded)[node] @ direction
+    total, columns = _trace(net, inputs, clusters, node, direction, blocked=None)
+    paths = {
+        path: _trace(net, inputs, clusters, node, direction, blocked=other)[0]
+        for path, other in (("structural", "semantic"), ("semantic", "structural"))
+        if path in net.encoders
+    }
+    assignments = tuple(groups.assignment for groups in clusters)
+    structural, semantic = paths.get("structural"), paths.get("semantic")
+    return Contributions(value, total, structural, semantic, assignments, columns)
+
+
+@torch.enable_grad()
+def _trace(
+    net: UnifiedNetwork,
+    inputs: Connectivity,
+    clusters: list[Clusters],
+    node: int,
+    direction: Tensor,
+    blocked: str | None,
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Contributions of all nodes, (N,), and columns, except through a blocked encoder.
+
+    The gradient is taken at x W, which is narrower than x and gives the same product.
+    """
+    weights = net.weights[0]
+    products = [(inputs.x @ weights[name]).detach().requires_grad_() for name in net.encoders]
+    outputs = [
+        semantic_propagate(xw, clusters[0]) if name == "semantic" else inputs.structural @ xw
+        for name, xw in zip(net.encoders, products, strict=True)
+    ]
+    for layer in range(1, len(net.weights)):
+        joint = _join(net, outputs, blocked)
+        raw = net.layer(layer, joint, inputs, lambda layer, _: clusters[layer])
+        outputs = list(raw.chunk(len(net.encoders), dim=-1))
+    logits = net.classifier(_join(net, outputs, blocked), inputs.adjacency, dropout=False)
+    gradients = torch.autograd.grad(logits[node] @ direction, products, allow_unused=True)
+    total, one = (torch.zeros_like(products[0][:, 0]) for _ in range(2))
+    one[node] = 1
+    mean = _transposed(inputs.x, torch.full_like(one, 1 / len(one)).unsqueeze(1)).squeeze(1)
+    row = _transposed(inputs.x, one.unsqueeze(1)).squeeze(1) - mean
+    own, every = torch.zeros_like(row), torch.zeros_like(row)
+    for name, gradient, xw in zip(net.encoders, gradients, products, strict=True):
+        if gradient is not None:
+            total = total + (gradient * (xw - xw.mean(0)).detach()).sum(1)
+            matrix = weights[name].detach()
+            own += row * (matrix @ gradient[node])
+            every += (_transposed(inputs.x, gradient) * matrix).sum(1)
+            every -= mean * (matrix @ gradient.sum(0))
+    return total.detach(), {OWN: own, OTHERS: every - own}
+
+
+def _transposed(x: Tensor | Sparse, values: Tensor) -> Tensor:
+    """The transpose of x times values."""
+    return x.transposed_product(values) if isinstance(x, Sparse) else x.t() @ values
+
+
+def _join(net: UnifiedNetwork, outputs: list[Tensor], blocked: str | None) -> Tensor:
+    parts = [
+        output.detach() if name == blocked else output
+        for name, output in zip(net.encoders, outputs, strict=True)
+    ]
+    return torch.cat(parts, dim=-1).relu()
+
+
+def gradient_times_input(
+    value_of: Callable[[Tensor], Tensor], x: Tensor, node: int
+) -> Contributions:
+    """Contributions in any network, given as a function from features to the value to explain.
+
+    Shapes:
+        x: (N, F)
+        value_of: (N, F) to ()
+    """
+    with torch.enable_grad():
+        leaf = x.detach().float().requires_grad_()
+        value = value_of(leaf)
+        (gradient,) = torch.autograd.grad(value, leaf)
+    parts = gradient * (leaf.detach() - leaf.detach().mean(0))
+    columns = {OWN: parts[node], OTHERS: parts.sum(0) - parts[node]}
+    return Contributions(value.detach(), parts.sum(1), columns=columns)
+
+
+def _with_features(graph: Data, x: Tensor) -> Data:
+    """The graph with other features; everything else is shared."""
+    other = copy(graph)
+    other.x = x
+    return other
+
+
+def margin_slope(first: Tensor, second: Tensor) -> Tensor:
+    """(log a - log b) / (a - b), which makes a difference of logarithms linear in a and b."""
+    gap, middle = first - second, (first + second) / 2
+    close = gap.abs() <= 1e-6 * middle
+    return torch.where(close, 1 / middle, (first.log() - second.log()) / gap)
+
+
+def vote_shares(
+    probabilities: Tensor, margins: Tensor, weights: Tensor, direction: Tensor
+) -> Tensor:
+    """What the margin of each member of a vote counts in the margin of the vote, (M,).
+
+    The margin is the difference between the logarithms of two probabilities; that of the mean
+    probability is exactly the sum of the members' margins times their shares. With one class in
+    `direction`, the shares are those of the gradient.
+
+    Shapes:
+        probabilities: (M, C), of one node
+        margins, weights: (M,)
+        direction: (C,), 1 for the first class and -1 for the second, if there is one
+    """
+    p, margins, weights = probabilities.double(), margins.double(), weights.double()
+    first = p[:, int(direction.argmax())]
+    if direction.min() >= 0:
+        return weights * first / (weights @ first)
+    second = p[:, int(direction.argmin())]
+    least = torch.finfo(torch.float32).tiny  # which a probability that is zero counts as
+    slope = margin_slope((weights @ first).clamp(min=least), (weights @ second).clamp(min=least))
+    return weights * slope * torch.where(margins.abs() < 1e-6, first, (first - second) / margins)
+
+
+def weighted_sum(parts: Sequence[Contributions], weights: Sequence[float]) -> Contributions:
+    """Contributions to a weighted sum of values, without clusters."""
+    columns: dict[str, Tensor] = {}
+    for part, weight in zip(parts, weights, strict=True):
+        for origin, values in part.columns.items():
+            columns[origin] = _add(columns.get(origin), weight * values.double())
+    pairs = list(zip(parts, weights, strict=True))
+    value = torch.stack([weight * part.value.double() for part, weight in pairs]).sum()
+    total = torch.stack([weight * part.total.double() for part, weight in pairs]).sum(0)
+    return Contributions(value, total, columns=columns)
+
+
+def _add(one: Tensor | None, other: Tensor) -> Tensor:
+    """The sum of two vectors; the shorter is filled up with zeros."""
+    if one is None:
+        return other
+    width = max(len(one), len(other))
+    return pad(one, (0, width - len(one))) + pad(other, (0, width - len(other)))
