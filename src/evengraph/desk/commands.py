@@ -242,11 +242,12 @@ def desk(
             raise ValueError("There must be at least two classes to label; name them: --classes.")
     else:
         threshold, known = table_model.info.threshold, table_model.classes_
-        if find is None and threshold is None:
-            raise ValueError("The model has more than two classes; name the one to --find.")
-        if find is not None and find not in known:
+        if find is None:
+            if threshold is None:
+                raise ValueError("The model has more than two classes; name the one to --find.")
+            find = known[threshold.positive]
+        if find not in known:
             raise ValueError(unknown("class", find, known))
-        find = find or str(known[threshold.positive])
         made = Triage(nodes, file, options, table_model.method_, find, rows)
     with err.status("ranking"):
         made.start()

@@ -173,8 +173,8 @@ class Desk:
         if kind in (LABEL, DISMISSED) and label not in self.classes:
             raise ValueError(f"There is no class {label!r}.")
         thought = {name: value for name, value in self.thought(row).items() if value}
-        what = {"node": self.nodes.ids[row], "kind": kind, "label": label, "note": note}
-        self.file.add(Event(**what, who=who, session=session, thought=thought, model=self.model))
+        event = Event(node=self.nodes.ids[row], kind=kind, label=label, note=note, who=who)
+        self.file.add(replace(event, session=session, thought=thought, model=self.model))
         self.refresh()
         self.learn()
 
@@ -321,8 +321,8 @@ class Desk:
     def _explanation(self, row: int) -> Explanation | None:
         if self.method is None:
             return None
-        names = {"ids": self.nodes.ids, "feature_names": self.nodes.feature_names}
-        return explain(self.method, self.nodes.graph, row, **names, top=6)
+        ids, names = self.nodes.ids, self.nodes.feature_names
+        return explain(self.method, self.nodes.graph, row, ids=ids, feature_names=names, top=6)
 
     def close(self) -> None:
         """End what runs in the background."""
