@@ -66,7 +66,7 @@ def test_reach_prefers_the_middle_of_a_star_and_falls_near_labels():
     assert cold[1] - warm[1] > cold[7] - warm[7]
 
 
-def test_rare_counts_a_label_for_more_where_there_are_few():
+def test_rare_counts_a_label_for_more_where_there_are_few_labels_or_nodes():
     pool = Pool.open(toy(20, 40, 5, 2))
     labels = torch.tensor([0, 0, 0, 1] + [-1] * 16)
     predicted = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.4, 0.6]] + [[0.5, 0.5]] * 17)
@@ -75,26 +75,21 @@ def test_rare_counts_a_label_for_more_where_there_are_few():
     assert found[0] == pytest.approx(0.25 / (4 / 6 * shares[0]))
     assert found[1] == pytest.approx(0.25 / (2 / 6 * shares[1]))
     assert found.argmax() == 2  # probably rare, and not certain
-
-
-def test_rare_counts_a_label_for_more_where_there_are_few_nodes():
-    pool = Pool.open(toy(20, 40, 5, 2))
-    labels = torch.tensor([0, 1] + [-1] * 18)
     predicted = torch.tensor([[0.0, 1.0]] * 2 + [[1.0, 0.0]] * 18)
-    found = rare(replace(gather(pool, labels), probabilities=predicted))
+    found = rare(replace(gather(pool, torch.tensor([0, 1] + [-1] * 18)), probabilities=predicted))
     assert found[0] == pytest.approx(9 * found[19])
 
 
-def groups(evidence, sizes):
-    """Evidence with rows in groups far from one another."""
-    rows = torch.repeat_interleave(10.0 * torch.arange(len(sizes)), torch.tensor(sizes))
-    rows = rows[:, None] + torch.arange(len(rows))[:, None] % 7 / 10
-    return replace(evidence, rows=rows, clusters=find_clusters(rows))
+def placed(evidence, rows, **changes):
+    """Evidence whose nodes lie elsewhere."""
+    return replace(evidence, rows=rows, clusters=find_clusters(rows), **changes)
 
 
 def test_representative_prefers_the_largest_group_that_is_like_no_label(monkeypatch):
     pool = Pool.open(toy(100, 200, 5, 2))
-    cold = groups(gather(pool, torch.full((100,), -1)), [50, 30, 20])
+    rows = torch.repeat_interleave(10.0 * torch.arange(3), torch.tensor([50, 30, 20]))[:, None]
+    rows = rows + torch.arange(100)[:, None] % 7 / 10
+    cold = placed(gather(pool, torch.full((100,), -1)), rows)
     assert representative(cold).argmax() < 50
     labels = torch.where(torch.arange(100) < 7, 0, -1)
     some = representative(replace(cold, labels=labels))
@@ -110,8 +105,7 @@ def test_novelty_is_for_groups_unlike_every_label_not_for_single_outliers():
     rows = torch.cat(groups) + torch.arange(30)[:, None] / 1000
     pool = Pool.open(toy(30, 60, 5, 2))
     evidence = gather(pool, torch.where(torch.arange(30) < 2, pool.labels, -1))
-    scores = novelty(replace(evidence, rows=rows, clusters=find_clusters(rows)))
-    assert 15 <= scores.argmax() < 29
+    assert 15 <= novelty(placed(evidence, rows)).argmax() < 29
 
 
 def test_the_default_needs_no_model(evidence):
@@ -132,10 +126,7 @@ def test_a_group_unlike_every_label_is_offered_even_if_the_model_is_sure():
     labels = torch.where(torch.arange(100) % 20 == 0, (torch.arange(100) >= 40).long(), -1)
     labels[80:] = -1
     sure = torch.tensor([[0.4, 0.6]] * 80 + [[0.0, 1.0]] * 20)
-    evidence = replace(
-        gather(pool, labels), rows=rows, clusters=find_clusters(rows), probabilities=sure
-    )
-    assert int(combined(evidence).argmax()) >= 80
+    assert int(combined(placed(gather(pool, labels), rows, probabilities=sure)).argmax()) >= 80
 
 
 def test_coverage_takes_one_of_every_cluster_first(evidence):
@@ -149,9 +140,7 @@ def test_without_a_model_every_group_gets_a_node_before_one_gets_two():
     rows = torch.repeat_interleave(10.0 * torch.arange(4), torch.tensor([55, 15, 15, 15]))[:, None]
     rows = rows + torch.arange(100)[:, None] / 1000
     pool = Pool.open(toy(100, 400, 5, 2))
-    cold = replace(
-        gather(pool, torch.full((100,), -1), budget=4), rows=rows, clusters=find_clusters(rows)
-    )
+    cold = placed(gather(pool, torch.full((100,), -1), budget=4), rows)
     groups = (rows[choose_nodes(cold)[0]] / 10).round().squeeze(1)
     assert sorted(groups.tolist()) == [0, 1, 2, 3]
 

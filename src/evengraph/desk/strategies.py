@@ -91,35 +91,18 @@ def find_clusters(rows: Tensor, count: int = MOST) -> Clusters:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Evidence:
-    """A graph, the labels so far, and what a model predicts.
+    """A graph, the labels so far, and what a model predicts."""
 
-    Args:
-        graph: Features and edges.
-        rows: Every node as a row of numbers; see `node_rows`.
-        clusters: Groups of nodes that are alike.
-        operator: Averages over a node and its neighbours.
-        labels: -1 for unlabelled.
-        candidates: Nodes that may be offered; none of them has a label.
-        num_classes: Including those without labels.
-        probabilities: What the model predicts; None without a model.
-        budget: How many nodes will be labelled.
-        seed: Of everything random.
-
-    Shapes:
-        rows: (N, d); operator: (N, N); labels: int64, (N,); candidates: bool, (N,)
-        probabilities: (N, C)
-    """
-
-    graph: Data
-    rows: Tensor
-    clusters: Clusters
-    operator: Sparse
-    labels: Tensor
-    candidates: Tensor
-    num_classes: int
-    probabilities: Tensor | None = None
-    budget: int = 20
-    seed: int = 0
+    graph: Data  # features and edges
+    rows: Tensor  # every node as a row of numbers, (N, d); see `node_rows`
+    clusters: Clusters  # groups of nodes that are alike
+    operator: Sparse  # averages over a node and its neighbours, (N, N)
+    labels: Tensor  # -1 for unlabelled, int64, (N,)
+    candidates: Tensor  # nodes that may be offered, none of which has a label, bool, (N,)
+    num_classes: int  # those without labels included
+    probabilities: Tensor | None = None  # what the model predicts, (N, C); None without a model
+    budget: int = 20  # how many nodes will be labelled
+    seed: int = 0  # of everything random
 
     @cached_property
     def known(self) -> Tensor:
