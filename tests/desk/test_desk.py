@@ -1,14 +1,22 @@
-from threading import Thread
+"""The desk, a triage, and training beside them."""
+
+import multiprocessing
+import threading
+from time import sleep
+from types import SimpleNamespace
 
 import pytest
 import torch
-from small_desk import make_desk, truth
+from small_desk import make_desk, truth, write_shop
 
+import evengraph as eg
 from evengraph.desk import desk as module
-from evengraph.desk import suggest
-from evengraph.desk.desk import Desk
-from evengraph.desk.label_file import CLASS, LABEL, UNKNOWN, Event
-from evengraph.desk.training import train
+from evengraph.desk import suggest, training
+from evengraph.desk.desk import Desk, DeskOptions, Triage
+from evengraph.desk.label_file import CLASS, LABEL, UNKNOWN, Event, LabelFile
+from evengraph.desk.nodes import open_for_model, open_nodes
+from evengraph.desk.training import Trainer, TrainingJob, is_enough, make_task, train
+from evengraph.pipeline.model_info import load_model
 
 ME = {"who": "ana", "session": "s1"}
 
@@ -189,10 +197,180 @@ def test_a_class_that_comes_while_labels_are_counted_is_no_error(desk, monkeypat
     late, labels = Event(node="a030", label="late"), desk.labels
 
     def interrupted():
-        writer = Thread(target=lambda: (desk.file.add(late), desk.refresh()))
+        writer = threading.Thread(target=lambda: (desk.file.add(late), desk.refresh()))
         writer.start()
         writer.join(0.1)  # it waits for the lock
         return labels()
 
     monkeypatch.setattr(desk, "labels", interrupted)
     assert set(desk.counts()) == {"fraud", "honest"}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    shop = write_shop(tmp_path_factory.mktemp("tables") / "shop", labelled=40)
+    return eg.TableModel("logistic").fit(shop, label="kind"), shop
+
+
+@pytest.fixture
+def triage(model, tmp_path):
+    table_model, shop = model
+    nodes, rows = open_for_model(table_model, str(shop), None, {})
+    file = LabelFile(tmp_path / "labels.sqlite", "kind")
+    made = Triage(
+        nodes, file, DeskOptions(folder=tmp_path / "m"), table_model.method_, "fraud", rows
+    )
+    made.start()
+    yield made
+    made.close()
+
+
+def test_suspects_come_by_probability_and_without_known_nodes(triage):
+    assert {one.row for one in triage.queue} == set(range(40, 60))
+    values = [triage.thought(one.row)["fraud"] for one in triage.queue]
+    assert values == sorted(values, reverse=True)
+    assert truth(triage.nodes.ids[triage.queue[0].row]) == "fraud"
+    assert triage.nodes.labels[:2].tolist() == [0, 1]
+
+
+def test_precision_counts_what_was_decided(triage):
+    triage.file.add(Event(node="a059", label="fraud", model="another"))
+    triage.refresh()
+    assert triage.precision() == (0, 0, 0)
+    rows = [one.row for one in triage.waiting()[:4]]
+    expected = sum(triage.thought(row)["fraud"] for row in rows[:3])
+    triage.answer(rows[0], LABEL, "fraud", **ME)
+    triage.answer(rows[1], LABEL, "fraud", **ME)
+    triage.answer(rows[2], LABEL, "honest", **ME)
+    triage.answer(rows[3], UNKNOWN, **ME)
+    confirmed, decided, foreseen = triage.precision()
+    assert (confirmed, decided) == (2, 3)
+    assert foreseen == pytest.approx(expected, abs=0.01)
+    assert triage.next_row("s1", rows[3]) == triage.waiting()[0].row
+    assert not triage.trainer.running
+
+
+def test_tables_without_the_label_column_are_all_suspects(model, tmp_path):
+    table_model, _ = model
+    other = write_shop(tmp_path / "other", labelled=0, column="unused")
+    nodes, rows = open_for_model(table_model, str(other), None, {})
+    assert rows == list(range(60))
+    assert nodes.labels.max() == -1
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory):
+    shop = write_shop(tmp_path_factory.mktemp("tables") / "shop")
+    return open_nodes(str(shop), {"label": "kind"})
+
+
+def make_job(nodes, folder, labels, **options):
+    classes = ("fraud", "nobody has labelled this", "honest")
+    given = {"graph": nodes.graph, "labels": labels, "classes": classes, "method": "logistic"}
+    return TrainingJob(**{**given, "time_limit": 5.0, "folder": folder, **options})
+
+
+def labels_of(nodes, count):
+    labels = torch.full((len(nodes.ids),), -1)
+    for row, id in enumerate(nodes.ids[:count]):
+        labels[row] = {"fraud": 0, "honest": 2}[truth(id)]
+    return labels
+
+
+def test_enough_are_two_classes_and_a_label_to_hold_out():
+    assert not is_enough(torch.tensor([-1, -1]))
+    assert not is_enough(torch.tensor([0, 0, 0, -1]))
+    assert not is_enough(torch.tensor([0, 1, -1]))
+    assert is_enough(torch.tensor([0, 2, 2]))
+
+
+def test_classes_without_labels_are_left_out_and_a_single_label_is_learnt_from(nodes, tmp_path):
+    labels = torch.full((60,), -1)
+    labels[:12] = torch.tensor([0, *[2] * 11])
+    task = make_task(make_job(nodes, tmp_path, labels))
+    assert task.class_names == ("fraud", "honest")
+    assert task.class_counts.tolist() == [1, 9]
+    assert task.val_counts == (0, 2)
+    assert not task.test.any()
+
+
+def test_a_model_is_saved_with_its_score(nodes, tmp_path):
+    train(make_job(nodes, tmp_path / "model", labels_of(nodes, 50)))
+    model = load_model(tmp_path / "model")
+    assert model.class_names_ == ("fraud", "honest")
+    assert model.extra_["labels"] == 50
+    predicted = model.predict(nodes.graph)
+    right = sum(
+        model.class_names_[label] == truth(id)
+        for label, id in zip(predicted, nodes.ids, strict=True)
+    )
+    assert right > 50
+
+
+def test_a_score_needs_held_out_labels_of_every_class(nodes, tmp_path, monkeypatch):
+    monkeypatch.setattr(training, "MEASURED", 1)
+    train(make_job(nodes, tmp_path / "a", labels_of(nodes, 40)))
+    assert load_model(tmp_path / "a").extra_["score"] > 50
+    monkeypatch.setattr(training, "MEASURED", 40)
+    train(make_job(nodes, tmp_path / "b", labels_of(nodes, 40)))
+    assert load_model(tmp_path / "b").extra_["score"] is None
+
+
+class Process(threading.Thread):
+    """A process that is none, since those take seconds to start."""
+
+    exitcode = 0
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_training_that_ends_tells_how(nodes, tmp_path, monkeypatch, fails):
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    end = SimpleNamespace(send=sender.send, close=lambda: None)  # a thread has no copy of its own
+    context = SimpleNamespace(Pipe=lambda duplex: (receiver, end), Process=Process)
+    monkeypatch.setattr(training.multiprocessing, "get_context", lambda kind: context)
+    monkeypatch.setattr(training, "end_with_parent", lambda: None)
+    done, told = threading.Event(), []
+
+    def on_done(job, problem):
+        told.append(problem)
+        done.set()
+
+    trainer = Trainer(on_done)
+    (tmp_path / "file").write_text("in the way")
+    folder = tmp_path / ("file" if fails else "folder") / "model"
+    trainer.start(make_job(nodes, folder, labels_of(nodes, 40)))
+    assert done.wait(30)
+    assert [bool(problem) for problem in told] == [fails]
+    assert "\n" not in told[0]
+    assert not trainer.running
+    sender.close()
+
+
+def test_two_starts_at_once_give_one_process(monkeypatch):
+    started, done = [], threading.Event()
+
+    class Process:
+        exitcode = 0
+
+        def __init__(self, **options):
+            sleep(0.02)  # long enough for the other to check
+
+        def start(self):
+            started.append(self)
+
+        def join(self):
+            done.wait(5)
+
+    context = SimpleNamespace(Pipe=multiprocessing.Pipe, Process=Process)
+    monkeypatch.setattr(training.multiprocessing, "get_context", lambda kind: context)
+    ended = threading.Event()
+    trainer = Trainer(lambda job, problem: ended.set())
+    starts = [threading.Thread(target=trainer.start, args=(None,)) for _ in range(2)]
+    for one in starts:
+        one.start()
+    for one in starts:
+        one.join()
+    assert len(started) == 1
+    done.set()
+    assert ended.wait(5)
+    assert not trainer.running

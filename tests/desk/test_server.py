@@ -1,15 +1,17 @@
+"""Who may use the desk, and what its pages and forms do."""
+
 import csv
 import sys
 
 import pytest
-from served import Client, serving
-from small_desk import make_desk
+from small_desk import Client, make_desk, serving
+
+from evengraph.desk.label_file import Event
+from evengraph.desk.pages import more_labels
+from evengraph.desk.server import MAX_FORM, MAX_SESSIONS, Access, free_socket, import_server
 
 pytest.importorskip("starlette")
 
-from evengraph.desk.label_file import Event
-from evengraph.desk.pages import _curve
-from evengraph.desk.server import MAX_FORM, free_socket, import_server
 
 NASTY = "<script>alert(1)</script>"
 
@@ -62,9 +64,12 @@ def test_the_address_opened_again_keeps_the_session(client, access):
     assert 'value="cleo"' in client.get("/")[2]
 
 
-def test_another_name_for_this_machine_is_refused(client):
-    assert client.get("/", Host="evil.example")[0] == 421
-    assert client.post("/train", Host="evil.example")[0] == 421
+def test_only_names_of_this_machine_are_known(client, access):
+    port = access.hosts[0].partition(":")[2]
+    assert client.get("/done", Host=f"LOCALHOST:{port}")[0] == 200
+    for host in (f"evil.example:{port}", "127.0.0.1", "127.0.0.1:1", ""):
+        assert client.get("/done", Host=host)[0] == 421
+        assert client.post("/train", Host=host)[0] == 421
 
 
 def test_forms_of_others_are_refused(client, desk):
@@ -129,13 +134,16 @@ def test_a_script_gets_the_next_path_as_json(client, desk):
 
 
 def test_notes_names_and_classes(client, desk):
-    client.post("/who", {"who": "bea & co"})
+    for name in (" bea  & co\n", " "):  # an empty name changes nothing
+        client.post("/who", {"who": name})
     assert "bea &amp; co" in client.get("/")[2]
     _, headers, _ = client.post("/note", {"row": "12", "note": NASTY})
     assert headers["location"] == "/node/12"
     page = client.get("/node/12")[2]
     assert "by bea &amp; co" in page
     assert NASTY not in page
+    client.post("/who", {"who": "x" * 1000})
+    assert f'value="{"x" * 60}"' in client.get("/")[2]
     client.post("/class", {"class": " odd  one "})
     assert desk.classes[-1] == "odd one"
 
@@ -205,6 +213,55 @@ def test_what_is_missing_is_named(monkeypatch):
 
 def test_few_labels_are_named_as_the_reason_only_where_they_are_few(tmp_path):
     few = make_desk(tmp_path / "few", start=False, labelled=6)
-    assert "it takes 10 labels" in str(_curve(few))
+    assert "it takes 10 labels" in str(more_labels(few))
     many = make_desk(tmp_path / "many", start=False, labelled=40)
-    assert _curve(many) == []  # not measured yet
+    assert more_labels(many) == []  # not measured yet
+
+
+OURS = {"origin": "http://127.0.0.1:80"}
+
+
+@pytest.fixture
+def door():
+    return Access(80, "ana")
+
+
+def test_the_token_opens_any_number_of_sessions(door):
+    cookies = {door.enter(door.token) for _ in range(3)}
+    assert len(cookies) == 3
+    assert None not in cookies
+    assert door.address == f"http://127.0.0.1:80/?token={door.token}"
+
+
+def test_a_wrong_token_opens_none(door):
+    assert door.enter("") is None
+    assert door.enter("wrong\u20ac") is None
+    assert door.session({door.cookie: ""}) is None
+    assert door.session({}) is None
+
+
+def test_a_one_time_address_works_once(door):
+    token = door.one_time_address().partition("=")[2]
+    assert len({token, door.token, Access(80, "ana").token}) == 3
+    assert len(token) >= 32
+    assert door.enter(token)
+    assert door.enter(token) is None
+
+
+def test_a_form_needs_its_token_and_our_origin(door):
+    session = door.session({door.cookie: door.enter(door.token)})
+    assert door.allows_post(session, OURS, session.form_token)
+    assert door.allows_post(session, {}, session.form_token)
+    assert not door.allows_post(session, OURS, "")
+    assert not door.allows_post(session, {"origin": "http://evil.example"}, session.form_token)
+    assert not door.allows_post(session, {"origin": "null"}, session.form_token)
+    other = door.session({door.cookie: door.enter(door.token)})
+    assert not door.allows_post(session, OURS, other.form_token)
+
+
+def test_old_sessions_make_room(door):
+    first = door.enter(door.token)
+    for _ in range(MAX_SESSIONS):
+        last = door.enter(door.token)
+    assert door.session({door.cookie: first}) is None
+    assert door.session({door.cookie: last})

@@ -1,23 +1,35 @@
-"""Strategies, on evidence made by hand."""
+"""Strategies on evidence made by hand, and reasons in words."""
 
 from dataclasses import replace
+from math import ceil
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch_geometric.data import Data
 
 from evengraph.datasets import toy
-from evengraph.desk.evidence import find_clusters
+from evengraph.desk import strategies as module
 from evengraph.desk.strategies import (
+    LARGEST,
+    PART,
     STRATEGIES,
+    TIMES,
+    Clusters,
     combined,
     coverage,
+    find_clusters,
+    find_hunt,
+    new_class,
     novelty,
     ranks,
     rare,
+    reasons,
     representative,
+    unlike_labels,
 )
 from evengraph.desk.suggestions import Pool, choose_nodes, gather
+from evengraph.methods.bases.search import Committee
 
 
 @pytest.fixture(scope="module")
@@ -143,3 +155,155 @@ def test_without_a_model_every_group_gets_a_node_before_one_gets_two():
     )
     groups = (rows[choose_nodes(cold)[0]] / 10).round().squeeze(1)
     assert sorted(groups.tolist()) == [0, 1, 2, 3]
+
+
+TWO = torch.cat([torch.zeros(12, 2), torch.full((8, 2), 9.0)]) + torch.arange(20)[:, None] / 100
+
+
+def test_two_groups_are_found_and_their_middle_is_most_typical():
+    clusters = find_clusters(TWO)
+    assert len(clusters.means) == 2
+    assert sorted(clusters.sizes(torch.ones(20, dtype=torch.bool)).tolist()) == [8, 12]
+    first = clusters.typical[:12]
+    assert first.argmax() in (5, 6)
+    assert ((clusters.typical > 0) & (clusters.typical <= 1)).all()
+
+
+def test_a_sample_bounds_the_number_of_clusters(monkeypatch):
+    monkeypatch.setattr(module, "CLUSTERED", 50)
+    rows = torch.randn(300, 2, generator=torch.Generator().manual_seed(0))
+    assert len(find_clusters(rows, 120).means) == 5
+
+
+def test_equal_rows_and_few_rows_are_one_cluster():
+    for size in (1, 5, 30):
+        clusters = find_clusters(torch.ones(size, 3))
+        assert clusters.typical.isfinite().all()
+        assert len(clusters.of) == size
+
+
+def test_turns_count_the_more_typical_of_a_cluster():
+    clusters = Clusters(
+        torch.tensor([0, 0, 1, 0]), torch.tensor([0.2, 0.9, 0.5, 0.4]), torch.zeros(2, 1)
+    )
+    everyone = torch.ones(4, dtype=torch.bool)
+    assert clusters.turns(everyone).tolist() == [2, 0, 0, 1]
+    without = torch.tensor([True, False, True, True])
+    assert clusters.turns(without)[[0, 2, 3]].tolist() == [1, 0, 0]
+
+
+def test_votes_count_by_weight():
+    members = torch.tensor([[[1.0]], [[0.0]]]).expand(2, 20, 1)
+    committee = Committee(members, torch.tensor([0.75, 0.25]))
+    method = SimpleNamespace(predict_members=lambda graph: committee)
+    pool = replace(Pool.open(toy(20, 40, 5, 2)), method=method)  # which knows the first class
+    assert gather(pool, torch.full((20,), -1)).probabilities[3].tolist() == [0.75, 0.0]
+
+
+def along_a_line(*places):
+    """Evidence on groups of ten nodes along a line; only the first has a label."""
+    found = gather(Pool.open(toy(10 * len(places), 40, 5, 2)), torch.tensor([0] + [-1] * 59))
+    means = torch.tensor(places).unsqueeze(1)
+    of = torch.arange(len(places)).repeat_interleave(10)
+    return replace(found, rows=means[of], clusters=Clusters(of, torch.ones(len(of)), means))
+
+
+def test_with_one_label_far_from_it_is_usual_and_no_sign_of_a_new_class():
+    evidence = along_a_line(0.0, 10.0, 11.0, 12.0, 13.0, 14.0)
+    assert unlike_labels(evidence).sum() == 50
+    assert not new_class(evidence).any()
+
+
+def test_a_group_far_from_where_most_are_may_be_a_new_class():
+    evidence = along_a_line(0.0, 10.0, 11.0, 12.0, 13.0, 50.0)
+    assert new_class(evidence).nonzero().squeeze(1).tolist() == list(range(50, 60))
+
+
+def sure(shares, labelled, budget=10):
+    """100 nodes of which the model is sure; the first of each class have labels."""
+    predicted = torch.repeat_interleave(torch.arange(len(shares)), torch.tensor(shares))
+    labels = torch.full((100,), -1)
+    for label, count in enumerate(labelled):
+        labels[(predicted == label).nonzero().squeeze(1)[:count]] = label
+    pool = replace(Pool.open(toy(100, 400, 10, 2)), class_names=tuple("abcd"[: len(shares)]))
+    probabilities = torch.eye(len(shares))[predicted]
+    return replace(gather(pool, labels, budget=budget), probabilities=probabilities)
+
+
+def test_the_rarest_class_gets_an_equal_share_of_the_labels():
+    hunt = find_hunt(sure([70, 20, 10], [2, 3, 5]))
+    assert hunt.label == 2
+    assert int(hunt.likely.sum()) == 5  # without the five that have labels
+    assert hunt.number == 2  # a third of 20 labels, rounded up, less the five
+
+
+def test_or_twice_its_share_of_the_nodes_but_at_most_half():
+    assert find_hunt(sure([40, 40, 20], [6, 6, 10])).number == ceil(TIMES * 0.2 * 32) - 10
+    assert find_hunt(sure([60, 40], [9, 13], 10)).number == LARGEST * 32 - 13
+
+
+def test_other_classes_keep_a_part_of_the_batch():
+    assert find_hunt(sure([60, 40], [20, 1])).number == PART
+
+
+@pytest.mark.parametrize(
+    ("shares", "labelled"), [([50, 50], [9, 1]), ([52, 48], [9, 1]), ([90, 10], [9, 0])]
+)
+def test_a_class_of_equal_size_or_without_a_label_is_not_hunted(shares, labelled):
+    assert find_hunt(sure(shares, labelled)) is None
+
+
+def test_a_class_that_no_candidate_may_be_of_is_passed_over():
+    assert find_hunt(sure([65, 25, 10], [2, 2, 10])).label == 1
+
+
+def test_it_needs_a_model():
+    assert find_hunt(replace(sure([90, 10], [9, 1]), probabilities=None)) is None
+
+
+def test_the_default_offers_likely_nodes_of_the_rarest_class_first_and_says_so():
+    found = sure([80, 20], [20, 6])
+    nodes, _ = choose_nodes(found)
+    assert len(set(nodes.tolist())) == 10
+    assert (nodes[:3] >= 80).all()  # the part that may be hunted
+    texts = reasons(found, nodes, ("honest", "fraud"))
+    assert texts[0].startswith("likely fraud (100%), the rarest class")
+    assert not any("rarest" in text for text, node in zip(texts, nodes, strict=True) if node < 80)
+
+
+def test_once_it_has_enough_the_batch_is_ranked_as_a_whole():
+    found = sure([80, 20], [4, 16])
+    assert find_hunt(found).number == 0
+    assert len(choose_nodes(found)[0]) == 10
+
+
+@pytest.mark.parametrize("budget", [1, 2, 5, 10])
+def test_the_part_is_the_same_however_batches_are_cut(budget):
+    numbers = [
+        find_hunt(sure([70, 30], [20 + known, 1], budget)).number for known in range(0, 20, budget)
+    ]
+    assert sum(numbers) == 2 * PART
+
+
+def test_one_node_at_a_time():
+    assert len(choose_nodes(sure([80, 20], [20, 6], 1))[0]) == 1
+
+
+def test_a_budget_above_the_number_of_candidates():
+    found = sure([80, 20], [79, 2], 60)
+    nodes = choose_nodes(found)[0]
+    assert sorted(nodes.tolist()) == found.candidates.nonzero().squeeze(1).tolist()
+
+
+def thinking(*rows):
+    pool = Pool.open(toy(20, 40, 5, 2))
+    labels = torch.where(torch.arange(20) < 2, pool.labels, -1)
+    found = gather(pool, labels)
+    probabilities = torch.tensor([*rows] + [[0.5, 0.5]] * (20 - len(rows)))
+    return replace(found, probabilities=probabilities)
+
+
+def test_says_what_the_model_thinks():
+    texts = reasons(thinking([0.9, 0.1], [0.52, 0.48]), torch.tensor([0, 1]), ("ham", "spam"))
+    assert texts[0].startswith("likely ham")
+    assert texts[1].startswith("ham or spam")

@@ -128,8 +128,8 @@ def test_the_best_seed_is_that_of_the_held_out_nodes():
     assert seed_score(fitted(task.val)) == (100, "balanced_accuracy")
     assert seed_score(fitted(~task.val)).value == 0
     assert 0 < seed_score(fitted(task.val, held_out=task.val | task.train)).value < 100
-    assert seed_score(fitted(task.val, metric="macro_f1")).title == "Macro-F1"
-    assert seed_score(fitted(task.val, metric="auto")).title == "balanced accuracy"
+    assert seed_score(fitted(task.val, metric="macro_f1")).metric == "macro_f1"
+    assert seed_score(fitted(task.val, metric="auto")).metric == "balanced_accuracy"
     choice = Selection(several=True)
     for seed, right in ((5, ~task.val), (6, task.val), (7, ~task.val)):
         choice.add(fitted(right, seed))

@@ -1,11 +1,11 @@
-"""Desk: the queue of nodes to label, the answers, and the model that learns from them."""
+"""The desk: the queue of nodes to label, the answers, and the model trained on them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock, RLock
@@ -43,8 +43,7 @@ EXPLANATIONS = 200  # kept in memory
 KEPT = ("rows", "clusters", "operator")  # of a pool: they depend on the graph alone
 
 
-@dataclass(frozen=True)
-class Queued:
+class Queued(NamedTuple):
     """A node in the queue and why it is there."""
 
     row: int
@@ -52,7 +51,7 @@ class Queued:
 
 
 class Ranking(NamedTuple):
-    """What a model says: replaced as a whole, so that its parts always fit one another."""
+    """The queue and the model's predictions: replaced as a whole, so that its parts always fit."""
 
     queue: tuple[Queued, ...] = ()
     probabilities: Tensor | None = None  # (N, C)
@@ -62,20 +61,12 @@ class Ranking(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class DeskOptions:
-    """How a desk learns.
-
-    Args:
-        method: A name in `METHODS`.
-        time_limit: Seconds for a training, for methods that have a limit.
-        retrain_every: Labels after which to train again; 0 never does.
-        folder: Where the trained model is saved, so that a new start has it at once.
-        seed: Of everything random.
-    """
+    """How a desk trains: a name in `METHODS`, and how often and how long."""
 
     method: str = DEFAULT_METHOD
-    time_limit: float = 30.0
-    retrain_every: int = 10
-    folder: Path
+    time_limit: float = 30.0  # seconds of a training, for methods that have a limit
+    retrain_every: int = 10  # labels after which to train again; 0 never does
+    folder: Path  # where the trained model is saved, so that a new start has it at once
     seed: int = 0
 
 
@@ -103,11 +94,11 @@ class Desk:
         self.problem = ""  # of the last training
         self.version = 0  # counts what a page should show again
         self._declared = tuple(dict.fromkeys((*nodes.classes, *classes)))
+        self.trained_labels = 0
         self._lock, self._explaining = RLock(), Lock()
         self._thread = ThreadPoolExecutor(1)
         self._ranking: Future[None] | None = None
         self._last_pool: Pool | None = None
-        self.trained_labels = 0
         self._explain = lru_cache(EXPLANATIONS)(self._explanation)
         self.trainer = Trainer(self._trained)
         self.refresh()
@@ -184,6 +175,10 @@ class Desk:
         """Why a node is in the queue; empty if it is not."""
         return next((queued.reason for queued in self.queue if queued.row == row), "")
 
+    def following(self, row: int) -> int | None:
+        """The row that comes after a node in the queue."""
+        return next((other for other in self._from(row) if other != row), None)
+
     # What people do.
 
     def next_row(self, session: str, after: int | None = None) -> int | None:
@@ -206,7 +201,7 @@ class Desk:
     def answer(
         self, row: int, kind: str, label: str = "", *, note: str = "", who: str, session: str
     ) -> None:
-        """Write an answer down, with what the model thought; train if it is time to."""
+        """Save an answer, with what the model predicted; train if it is time to."""
         if kind in (LABEL, DISMISSED) and label not in self.classes:
             raise ValueError(f"There is no class {label!r}.")
         thought = {name: value for name, value in self.thought(row).items() if value}
@@ -226,7 +221,7 @@ class Desk:
         self.learn()
 
     def note(self, row: int, text: str, *, who: str, session: str) -> None:
-        """Write a note down."""
+        """Save a note."""
         id = self.nodes.ids[row]
         self.file.add(Event(node=id, kind=NOTE, note=text, who=who, session=session))
         self.refresh()
@@ -236,8 +231,7 @@ class Desk:
         event = self.answers.event(number)
         if event is None:
             return None
-        undo = Event(node=event.node, kind=UNDO, undoes=number, who=who, session=session)
-        self.file.add(undo)
+        self.file.add(Event(node=event.node, kind=UNDO, undoes=number, who=who, session=session))
         self.refresh()
         return self.nodes.rows.get(event.node)
 
@@ -345,13 +339,13 @@ class Desk:
             if not self.model and ranking.probabilities is not None:
                 self.model = QUICK
             self.version += 1
-        with suppress(RuntimeError):  # the desk is being closed
-            self._thread.submit(self._measure, pool, labels)
 
-    def _measure(self, pool: Pool, labels: Tensor) -> None:
-        """Expect what more labels would bring."""
-        self.curve = learning_curve(pool, labels=labels, seed=self.options.seed)
-        self.version += 1
+        def measure() -> None:
+            self.curve = learning_curve(pool, labels=labels, seed=self.options.seed)
+            self.version += 1
+
+        with suppress(RuntimeError):  # the desk is being closed
+            self._thread.submit(measure)
 
     def _pool(self) -> Pool:
         """The nodes with the classes in the order of the model; what took long is kept."""
@@ -380,12 +374,64 @@ class Desk:
     def _explanation(self, row: int) -> Explanation | None:
         if self.method is None:
             return None
-        names = self.nodes.feature_names
-        return explain(
-            self.method, self.nodes.graph, row, ids=self.nodes.ids, feature_names=names, top=6
-        )
+        names = {"ids": self.nodes.ids, "feature_names": self.nodes.feature_names}
+        return explain(self.method, self.nodes.graph, row, **names, top=6)
 
     def close(self) -> None:
         """End what runs in the background."""
         self.trainer.stop()
         self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+class Triage(Desk):
+    """A desk for a trained model: the most likely nodes of one class, to confirm or dismiss.
+
+    Args:
+        nodes: As in `Desk`, and so are `file` and `options`, whose folder holds the model.
+        method: The fitted method.
+        find: The class.
+        rows: The nodes to go through.
+    """
+
+    def __init__(
+        self,
+        nodes: DeskNodes,
+        file: LabelFile,
+        options: DeskOptions,
+        method: Method,
+        find: str,
+        rows: Sequence[int],
+    ) -> None:
+        self.find, self._rows = find, rows
+        super().__init__(nodes, file, replace(options, retrain_every=0))
+        self.method, self.model = method, str(options.folder)
+
+    def start(self) -> None:
+        """Rank; the model stays as it is."""
+        self.rank()
+
+    def rank(self) -> None:
+        """All nodes without a label by their probability of the class."""
+        probabilities, classes = self.ranking.probabilities, self.nodes.classes
+        if probabilities is None:
+            assert self.method is not None
+            probabilities = self.method.predict_proba(self.nodes.graph).cpu()
+        values = probabilities[:, classes.index(self.find or "")]
+        rows = sorted(self._rows, key=lambda row: -float(values[row]))
+        queue = tuple(Queued(row, f"{self.find} {values[row]:.0%}") for row in rows)
+        self.ranking = Ranking(queue, probabilities, classes)
+        self.version += 1
+
+    def learn(self) -> None:
+        """Nothing: the model is given."""
+
+    def precision(self) -> tuple[int, int, float]:
+        """Confirmed nodes, decided nodes, and how many of these the model expected to confirm.
+
+        Answers that were given to other models do not count.
+        """
+        mine = (event for event in self.answers.all() if event.model == self.model)
+        decided = [event for event in mine if event.kind in (LABEL, DISMISSED)]
+        confirmed = sum(e.kind == LABEL and e.label == self.find for e in decided)
+        expected = sum(event.thought.get(self.find or "", 0.0) for event in decided)
+        return confirmed, len(decided), expected

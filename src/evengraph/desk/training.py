@@ -30,25 +30,15 @@ HELD_OUT = 0.2  # of the labels of a class, and at least one of two
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TrainingJob:
-    """What to train on, and how.
-
-    Args:
-        graph: Features and edges.
-        labels: Numbers of `classes`, -1 for unlabelled.
-        classes: The names of all classes; those without labels are left out.
-        method: A name in `METHODS`.
-        time_limit: Seconds, for methods that have a limit.
-        folder: Where to save the model.
-        seed: Decides which labels are held out, and everything random.
-    """
+    """What to train on, and how; classes without labels are left out."""
 
     graph: Data
-    labels: Tensor
+    labels: Tensor  # numbers of classes, -1 for unlabelled, (N,)
     classes: tuple[str, ...]
     method: str
-    time_limit: float
-    folder: Path
-    seed: int = 0
+    time_limit: float  # seconds, for methods that have a limit
+    folder: Path  # where to save the model
+    seed: int = 0  # decides which labels are held out, and everything random
 
 
 def is_enough(labels: Tensor) -> bool:

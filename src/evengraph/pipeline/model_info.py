@@ -314,7 +314,6 @@ def all_labels(task: Task) -> Task:
 
 
 T = TypeVar("T")
-UNDECIDED = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5)  # shares of nodes left undecided, for results
 
 
 class Threshold(NamedTuple):
@@ -450,15 +449,6 @@ class ModelInfo:
         threshold = Threshold(self.threshold.positive, self.cost_curve.threshold(costs))
         curve = self.cost_curve._replace(costs=costs)
         return replace(self, threshold=threshold, cost_curve=curve)
-
-    def decisions(self) -> dict[str, Any]:
-        """What a result says about the model: labels it was fitted to again, and abstention."""
-        levels = [] if self.risk is None else map(self.risk.at_share, UNDECIDED)
-        return {
-            "refit": None if self.refit is None else self.refit._asdict(),
-            "validation": None if self.risk is None else self.risk.nodes,
-            "abstention": [level._asdict() for level in dict.fromkeys(levels)],
-        }
 
     def as_dict(self) -> dict[str, Any]:
         """The record as stored, without what is unknown."""

@@ -7,6 +7,7 @@ from urllib.parse import quote
 from evengraph.core.untrusted import average, lookup, number, part
 from evengraph.metrics.registry import METRICS
 from evengraph.metrics.significance import ENOUGH_SPLITS, format_p
+from evengraph.report import page
 from evengraph.report.charts import ForestRow, bar, forest_plot, swatch
 from evengraph.report.markup import (
     DASH,
@@ -17,25 +18,6 @@ from evengraph.report.markup import (
     plural,
     signed,
     tag,
-)
-from evengraph.report.page import (
-    Link,
-    changed_params,
-    definitions,
-    facts,
-    folded,
-    glossary,
-    headline,
-    legend,
-    origin_section,
-    page_links,
-    render,
-    section,
-    shaded_row,
-    shaded_table,
-    table,
-    table_row,
-    verdict,
 )
 from evengraph.report.view import (
     TERMS,
@@ -53,7 +35,7 @@ def render_comparison(
     comparison: Mapping[str, Any],
     *,
     pages: Mapping[str, str] | None = None,
-    links: Sequence[Link] = (),
+    links: Sequence[page.Link] = (),
 ) -> str:
     """Render a comparison as HTML.
 
@@ -63,21 +45,21 @@ def render_comparison(
         links: Other files beside the page.
     """
     view, pages = Comparison(comparison), pages or {}
-    own = (Link(path, f"Page of {view.titles[label]}") for label, path in pages.items())
+    own = (page.Link(path, f"Page of {view.titles[label]}") for label, path in pages.items())
     every = [*own, *links]
     changed = {
         m["title"]: values
         for m in view.methods
-        if (values := changed_params({"fields": m["settings"], **m})) is not None
+        if (values := page.changed_params({"fields": m["settings"], **m})) is not None
     }
     sections = [
         *comparison_sections(view, pages),
-        origin_section(comparison, every, changed=changed or None),
+        page.origin_section(comparison, every, changed=changed or None),
         _settings(view),
-        glossary("How to read this page", {view.metric.heading: view.metric.meaning, **TERMS}),
+        page.glossary("How to read this page", {view.metric.heading: view.metric.meaning, **TERMS}),
     ]
     title = f"Methods compared on {dataset_title(comparison.get('dataset'))}"
-    return render(comparison, title, _heading(view, title, every), sections)
+    return page.render(comparison, title, _heading(view, title, every), sections)
 
 
 def comparison_sections(view: Comparison, pages: Mapping[str, str]) -> list[Markup]:
@@ -85,7 +67,7 @@ def comparison_sections(view: Comparison, pages: Mapping[str, str]) -> list[Mark
     return [_scores(view, pages), _recalls(view), _cost(view), _metrics(view), _pairs(view)]
 
 
-def _heading(view: Comparison, title: str, links: Sequence[Link]) -> list[Markup]:
+def _heading(view: Comparison, title: str, links: Sequence[page.Link]) -> list[Markup]:
     content = view.content
     seconds = sum(m["seconds"] * len(m["runs"]) for m in view.methods)
     numbers = [
@@ -97,11 +79,11 @@ def _heading(view: Comparison, title: str, links: Sequence[Link]) -> list[Markup
     ]
     failed = "; ".join(f"{name}: {reason}" for name, reason in part(content, "failed").items())
     return [
-        headline(title, describe_protocol(part(content, "protocol"))),
-        verdict(view.verdict),
-        facts(numbers),
+        page.headline(title, describe_protocol(part(content, "protocol"))),
+        page.verdict(view.verdict),
+        page.facts(numbers),
         tag("p", f"Did not run. {failed}", class_="notice") if failed else Markup(""),
-        page_links(links),
+        page.page_links(links),
     ]
 
 
@@ -123,10 +105,10 @@ def _scores(view: Comparison, pages: Mapping[str, str]) -> Markup:
         title = f"Difference from {best.title} on the same splits"
         axis = f"points of {view.metric.title}"
         plots.append(forest_plot(title, rows, axis=axis, zero=True, wide=True))
-    return section(
+    return page.section(
         view.metric.heading,
         tag("p", text),
-        legend(tag("li", swatch(kind), name) for kind, name in marks),
+        page.legend(tag("li", swatch(kind), name) for kind, name in marks),
         *(tag("div", plot, class_="panels wide") for plot in plots),
         id="scores",
     )
@@ -176,19 +158,19 @@ def _recalls(view: Comparison) -> Markup:
     if not (rows := view.recalls):
         return Markup("")
     lines = [
-        shaded_row(name, values, "", "rare" if rare else None, integer(size))
+        page.shaded_row(name, values, "", "rare" if rare else None, integer(size))
         for name, size, rare, values in rows
     ]
     rare = [values for _, _, is_rare, values in rows if is_rare]
     if len(rare) > 1:
         means = [average(column) for column in zip(*rare, strict=True)]
-        lines.append(shaded_row("mean of rare classes", means, "", "sum", ""))
+        lines.append(page.shaded_row("mean of rare classes", means, "", "sum", ""))
     heads = ["nodes", *view.titles.values()]
     label = "Recall per class in percent, mean over splits"
     text = f"{label}; nodes: training nodes of the first split. Rare classes are in orange."
     title = "Recall per class, head to tail"
-    drawn = shaded_table(label, heads, lines, even=len(view.methods))
-    return section(title, tag("p", text), drawn, id="recall")
+    drawn = page.shaded_table(label, heads, lines, even=len(view.methods))
+    return page.section(title, tag("p", text), drawn, id="recall")
 
 
 def _cost(view: Comparison) -> Markup:
@@ -201,7 +183,7 @@ def _cost(view: Comparison) -> Markup:
         lines.append(tag("li", tag("span", one.title, class_="name"), drawn, value))
     device = lookup(view.content, "environment", "device")
     text = f"Mean seconds per fit{f' on {device}' if device else ''}."
-    return section("Cost", tag("p", text), tag("ul", *lines, class_="bars names"), id="cost")
+    return page.section("Cost", tag("p", text), tag("ul", *lines, class_="bars names"), id="cost")
 
 
 def _metrics(view: Comparison) -> Markup:
@@ -218,12 +200,12 @@ def _metrics(view: Comparison) -> Markup:
         for name, means in columns.items():
             text = metric_value(name, means[index])
             cells.append(tag("b", text) if means[index] == best[name] is not None else text)
-        rows.append(table_row(one.title, cells))
+        rows.append(page.table_row(one.title, cells))
     title = "All metrics"
     text = "Means over splits in percent; a threshold is a probability. The best is in bold."
     heads = ("method", *(METRICS[name].title for name in columns))
-    drawn = table(title, heads, rows, "figures many" if len(columns) > MANY else "figures")
-    return section(title, tag("p", text), drawn, id="metrics")
+    drawn = page.table(title, heads, rows, "figures many" if len(columns) > MANY else "figures")
+    return page.section(title, tag("p", text), drawn, id="metrics")
 
 
 def _best(name: str, means: Sequence[float | None]) -> float | None:
@@ -238,7 +220,7 @@ def _pairs(view: Comparison) -> Markup:
     if len(gaps) < 2:
         return Markup("")
     rows = [
-        table_row(
+        page.table_row(
             f"{view.titles[gap.ahead]} over {view.titles[gap.behind]}",
             [
                 signed(gap.difference),
@@ -251,12 +233,14 @@ def _pairs(view: Comparison) -> Markup:
     ]
     title = "All pairs of methods"
     heads = ("pair", "difference", "95% interval", "p, corrected", "verdict")
-    drawn = folded(f"{len(gaps)} pairs", table(title, heads, rows, "figures"))
-    return section(title, drawn, id="pairs")
+    drawn = page.folded(f"{len(gaps)} pairs", page.table(title, heads, rows, "figures"))
+    return page.section(title, drawn, id="pairs")
 
 
 def _settings(view: Comparison) -> Markup:
     """Parameters of every method and the environment, folded."""
     every = [(method["title"], method["settings"]) for method in view.methods]
     every.append(("Environment", part(view.content, "environment")))
-    return section("Settings", *(folded(title, definitions(values)) for title, values in every))
+    return page.section(
+        "Settings", *(page.folded(title, page.definitions(values)) for title, values in every)
+    )

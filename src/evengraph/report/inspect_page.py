@@ -4,29 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evengraph.core.untrusted import items, number, part
+from evengraph.report import page
 from evengraph.report.charts import GRID, bar, curve, dot_row, line_plot, percent, swatch
 from evengraph.report.markup import DASH, Markup, decimals, integer, join, percentage, plural, tag
-from evengraph.report.page import (
-    DENSE,
-    Link,
-    card,
-    class_row,
-    class_section,
-    definitions,
-    facts,
-    glossary,
-    headline,
-    legend,
-    origin_section,
-    read_asset,
-    render,
-    section,
-    shaded_row,
-    shaded_table,
-)
 from evengraph.report.view import ClassSummary, Inspection, dataset_title
 
-STYLE = read_asset(__package__, "inspect.css")
+STYLE = page.read_asset(__package__, "inspect.css")
 MARKS = {"warning": "!", "note": "i", "good": "✓"}
 
 _GLOSSARY = {
@@ -42,7 +25,7 @@ _GLOSSARY = {
 }
 
 
-def render_inspection(inspection: Mapping[str, Any], *, links: Sequence[Link] = ()) -> str:
+def render_inspection(inspection: Mapping[str, Any], *, links: Sequence[page.Link] = ()) -> str:
     """Render the content of an inspect.json as HTML; `links` are other files beside the page."""
     view = Inspection(inspection)
     title = f"Inspection of {dataset_title(inspection.get('name') or 'the graph')}"
@@ -51,10 +34,10 @@ def render_inspection(inspection: Mapping[str, Any], *, links: Sequence[Link] = 
         _reach(view),
         _structure(inspection),
         _features(inspection),
-        origin_section(inspection, links),
-        glossary("Glossary", _GLOSSARY),
+        page.origin_section(inspection, links),
+        page.glossary("Glossary", _GLOSSARY),
     ]
-    return render(inspection, title, _heading(view, title), sections, style=STYLE)
+    return page.render(inspection, title, _heading(view, title), sections, style=STYLE)
 
 
 def inspection_sections(view: Inspection) -> list[Markup]:
@@ -69,7 +52,7 @@ def _heading(view: Inspection, title: str) -> list[Markup]:
     caption += plural(len(view.classes), "class", "classes")
     pairs = [(size, noun) for noun, size in view.sizes.items()]
     pairs.append((integer(components), "component" if components == 1 else "components"))
-    return [headline(title, caption), facts(pairs)]
+    return [page.headline(title, caption), page.facts(pairs)]
 
 
 def _findings(view: Inspection) -> Markup:
@@ -79,7 +62,7 @@ def _findings(view: Inspection) -> Markup:
         words = tag("span", tag("span", f"{level}: ", class_="unseen"), text)
         lines.append(tag("li", mark, words, class_=level))
     advice = tag("p", tag("b", "Recommendation. "), view.recommendation, class_="advice")
-    return section(
+    return page.section(
         "Before training",
         advice if view.recommendation else Markup(""),
         tag("ul", *lines, class_="findings"),
@@ -111,7 +94,7 @@ def _cards(view: Inspection) -> Markup:
         cards.append(("Within two hops of a label", DASH, "", "every node is labelled"))
     heading = tag("h2", "Key numbers", class_="unseen")
     drawn = (
-        card(title, value, unit, tag("p", text, class_="quiet"))
+        page.card(title, value, unit, tag("p", text, class_="quiet"))
         for title, value, unit, text in cards
     )
     return tag("section", heading, *drawn, class_="cards")
@@ -121,7 +104,7 @@ def _classes(view: Inspection) -> Markup:
     rows = view.classes
     largest = max((row.labelled + row.hidden for row in rows), default=0.0)
     lines = [
-        class_row(
+        page.class_row(
             row.name,
             integer(row.labelled),
             size_bar(row, largest),
@@ -146,7 +129,7 @@ def _classes(view: Inspection) -> Markup:
     intro = "Classes are sorted by their number of labelled nodes."
     if any(row.colour and row.rare for row in rows):
         intro += f" Names in orange have {rare}."
-    return class_section("Classes, head to tail", intro, marks, columns, lines)
+    return page.class_section("Classes, head to tail", intro, marks, columns, lines)
 
 
 def size_bar(row: ClassSummary, largest: float) -> Markup:
@@ -168,7 +151,7 @@ def homophily_row(row: ClassSummary) -> Markup:
 def _reach(view: Inspection) -> Markup:
     rows, within, heading = view.classes, view.reach, "Reach of the labels"
     if not within:
-        return section(heading, tag("p", "Every node is labelled."))
+        return page.section(heading, tag("p", "Every node is labelled."))
     text = (
         f"Share of the {integer(view.unlabelled)} unlabelled nodes within a number of hops of a "
         "labelled node of each class. A network of as many layers passes no signal of a class "
@@ -177,14 +160,16 @@ def _reach(view: Inspection) -> Markup:
     named = [row for row in rows if row.colour]
     entries = [tag("li", swatch("curve"), row.name, class_=row.colour) for row in named]
     entries += [tag("li", swatch("faint"), "other classes")] if len(named) < len(rows) else []
-    marks = legend([*entries, tag("li", swatch("all"), "any class")])
-    lines = [shaded_row(r.name, r.reach, "%", "rare" if r.rare else None) for r in rows]
-    lines.append(shaded_row("any class", within, "%", "sum"))
+    marks = page.legend([*entries, tag("li", swatch("all"), "any class")])
+    lines = [page.shaded_row(r.name, r.reach, "%", "rare" if r.rare else None) for r in rows]
+    lines.append(page.shaded_row("any class", within, "%", "sum"))
     heads = [plural(hop + 1, "hop") for hop in range(len(within))]
     label = "Percent of the unlabelled nodes within a number of hops of each class"
-    both = tag("div", reach_panel(rows, within), shaded_table(label, heads, lines), class_="two")
-    kind = "long" if len(rows) > DENSE else None
-    return section(heading, tag("p", text), marks, both, kind=kind)
+    both = tag(
+        "div", reach_panel(rows, within), page.shaded_table(label, heads, lines), class_="two"
+    )
+    kind = "long" if len(rows) > page.DENSE else None
+    return page.section(heading, tag("p", text), marks, both, kind=kind)
 
 
 def reach_panel(rows: Sequence[ClassSummary], any_class: Sequence[float]) -> Markup:
@@ -247,11 +232,11 @@ def _structure(inspection: Mapping[str, Any]) -> Markup:
             "self-loops": integer(edges.get("to_itself")),
         }
     drawn = tag("div", tag("h3", "Nodes by degree"), degree_bars(items(degrees, "bins")))
-    listed = tag("div", tag("h3", "Summary"), definitions(values))
+    listed = tag("div", tag("h3", "Summary"), page.definitions(values))
     if notes:
         lines = tag("ul", *(tag("li", note) for note in notes))
         listed = join([listed, tag("div", tag("h3", "Notes from reading the data"), lines)])
-    return section("Degrees and components", tag("div", drawn, listed, class_="two"))
+    return page.section("Degrees and components", tag("div", drawn, listed, class_="two"))
 
 
 def degree_bars(bins: Sequence[Any]) -> Markup:
@@ -284,4 +269,6 @@ def _features(inspection: Mapping[str, Any]) -> Markup:
         conflicts: integer(features.get("conflicting_nodes")),
         "suspected label leaks": integer(len(items(inspection, "leaks"))),
     }
-    return section("Features", tag("div", definitions(columns), definitions(nodes), class_="two"))
+    return page.section(
+        "Features", tag("div", page.definitions(columns), page.definitions(nodes), class_="two")
+    )
