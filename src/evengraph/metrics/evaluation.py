@@ -160,15 +160,8 @@ EDGES = (0.0, 0.5, 0.75, 0.95)
 
 
 def agreement_bands(agreement: Tensor, correct: Tensor) -> list[dict[str, Any]]:
-    """Count nodes, and those that are predicted correctly, per band of agreement.
-
-    Bands without nodes are left out. Weights of votes are rounded, so that a band begins slightly
-    below its edge.
-
-    Shapes:
-        agreement: (M,), between 0 and 1
-        correct: bool, (M,)
-    """
+    """Count nodes, and those that are predicted correctly, per band of agreement that has any."""
+    # weights of votes are rounded, so a band begins slightly below its edge
     edges = torch.tensor(EDGES[1:], dtype=torch.float64, device=agreement.device) - 1e-6
     bands = torch.bucketize(agreement.double(), edges, right=True)
     counts = torch.bincount(bands, minlength=len(EDGES)).tolist()

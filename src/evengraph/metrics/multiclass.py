@@ -115,11 +115,7 @@ def batched_macro_f1(labels: Tensor, predictions: Tensor, mask: Tensor, num_clas
 
 
 def macro_f1_score(labels: Tensor, predictions: Tensor, num_classes: int) -> Tensor:
-    """Macro-F1 from predictions, without a device synchronisation.
-
-    Shapes:
-        labels, predictions: int64, (M,)
-    """
+    """Macro-F1 from predictions, (M,), without a device synchronisation."""
     if labels.is_cuda:  # bincount would synchronise to find the largest index
         mask = torch.ones_like(labels, dtype=torch.bool)
         return batched_macro_f1(labels[None], predictions[None], mask[None], num_classes)[0]
