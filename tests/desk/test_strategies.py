@@ -28,7 +28,7 @@ from evengraph.desk.strategies import (
     unlike_labels,
 )
 from evengraph.desk.suggestions import Pool, choose_nodes, gather
-from evengraph.methods.bases.search import Committee
+from evengraph.methods.bases.method import Committee
 
 
 @pytest.fixture(scope="module")

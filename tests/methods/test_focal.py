@@ -36,8 +36,3 @@ def test_without_focus_it_is_a_weighted_mean(balance, same):
 
 def test_it_is_trained_alone():
     assert batching(Focal()) is None
-
-
-def test_bad_focus_is_refused():
-    with pytest.raises(ValueError, match="gamma must be at least 0, got -1"):
-        Focal(gamma=-1)

@@ -207,9 +207,15 @@ def score(
         agreement=agreement,
         base_rates=base_rates,
         precision_recall=curve,
-        resolved=method.resolved_params or None,
+        resolved=_resolved_params(method) or None,
     )
     return FittedMethod(method, task, probabilities, record)
+
+
+def _resolved_params(method: Method) -> dict[str, Any]:
+    """What a fit took for parameters that were "auto", such as `alpha`."""
+    names = [name for name, value in method.get_params().items() if value == "auto"]
+    return {name: getattr(method, f"{name}_") for name in names if hasattr(method, f"{name}_")}
 
 
 def describe(device: torch.device) -> dict[str, Any]:

@@ -9,32 +9,12 @@ import torch
 
 from evengraph.methods import UNREAL, GraphSMOTE
 from evengraph.methods.bases.method import (
-    check_choice,
-    check_fraction,
     check_graph,
-    check_integer,
-    check_minimum,
     check_params,
-    check_positive,
     describe_large,
-    reason_of_overflow,
     same_graph,
 )
 from small_graphs import small_task
-
-
-@pytest.mark.parametrize("value", [2.5, "3", True])
-def test_check_integer(value):
-    check_integer("width", 3, 1)
-    with pytest.raises(ValueError, match="width must be an integer, got"):
-        check_integer("width", value, 1)
-
-
-def test_check_positive():
-    check_positive("rate", 0.1)
-    for value in (0, -1, float("nan")):
-        with pytest.raises(ValueError, match=f"rate must be above 0, got {value}"):
-            check_positive("rate", value)
 
 
 def test_a_graph_without_numbers_is_refused():
@@ -47,27 +27,6 @@ def test_a_graph_without_numbers_is_refused():
         graph.x[2, : len(values)] = torch.tensor(values)
         with pytest.raises(ValueError, match="node 2 has a NaN or an infinity"):
             check_graph(graph)
-
-
-def test_check_minimum():
-    check_minimum("width", 1, 1)
-    for value in (0, float("nan")):
-        with pytest.raises(ValueError, match=f"width must be at least 1, got {value}"):
-            check_minimum("width", value, 1)
-
-
-def test_check_fraction():
-    check_fraction("rate", 0)
-    check_fraction("rate", 0.99)
-    for value in (-0.1, 1, float("nan")):
-        with pytest.raises(ValueError, match=rf"rate must lie in \[0, 1\), got {value}"):
-            check_fraction("rate", value)
-
-
-def test_check_choice():
-    check_choice("how", "b", ("a", "b"))
-    with pytest.raises(ValueError, match="how must be one of a, b, got 'c'"):
-        check_choice("how", "c", ("a", "b"))
 
 
 def test_same_graph():
@@ -112,6 +71,14 @@ class More(Params):
     [
         ("width", 0, "be at least 1, got 0"),
         ("width", 1.5, "be an integer, got 1.5"),
+        ("width", "3", "be an integer, got '3'"),
+        ("width", True, "be an integer, got True"),
+        ("rate", math.nan, "be above 0, got nan"),
+        ("rate", math.inf, "be finite, got inf"),
+        ("share", -0.1, r"lie in \[0, 1\), got -0.1"),
+        ("share", math.nan, r"lie in \[0, 1\), got nan"),
+        ("weight", math.nan, "be at least 0, got nan"),
+        ("weight", math.inf, "be finite, got inf"),
         ("rate", 0, "be above 0"),
         ("share", 1, r"lie in \[0, 1\)"),
         ("weight", -1, "be at least 0, got -1"),
@@ -132,25 +99,10 @@ def test_check_params(name, value, rule):
         check_params(More(**{name: value}))
 
 
-def test_a_positive_parameter_is_finite():
-    check_positive("time_limit", 1e9)
-    for value, words in ((0, "above 0, got 0"), (math.inf, "finite, got inf"), (math.nan, "nan")):
-        with pytest.raises(ValueError, match=f"time_limit must be .*{words}"):
-            check_positive("time_limit", value)
-
-
 def test_features_that_overflow_are_told():
     assert describe_large(torch.tensor([[3.0, -1e6]])) == ""
     assert describe_large(torch.empty(0, 2)) == ""
     assert "as large as 2e+25: scale them" in describe_large(torch.tensor([[1.0, -2e25]]))
-
-
-def test_huge_features_are_the_reason_and_not_the_learning_rate():
-    message = "The loss became nan in epoch 0; try a smaller learning_rate."
-    assert reason_of_overflow(message, torch.ones(2, 2)) == message
-    found = reason_of_overflow(message, torch.full((2, 2), 2e25))
-    assert found.startswith("The loss became nan in epoch 0. Features are as large as 2e+25: ")
-    assert "learning_rate" not in found
 
 
 @pytest.mark.parametrize("method", [GraphSMOTE(max_epochs=2), UNREAL(max_epochs=2, rounds=2)])

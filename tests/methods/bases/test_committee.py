@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evengraph.methods.bases.search import Committee
+from evengraph.methods.bases.method import Committee
 from small_graphs import normal
 
 

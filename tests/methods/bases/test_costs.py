@@ -10,18 +10,18 @@ from small_graphs import small_task
 
 
 def test_costs_grow_with_the_graph():
-    small, large = (estimate("gcn", size, 20 * size, 64) for size in (1000, 10_000))
+    small, large = (estimate("gcn", size, 20 * size, 64, 64) for size in (1000, 10_000))
     assert 0 < 9 * small.memory < large.memory < 11 * small.memory
     assert 0 < 9 * small.seconds < large.seconds < 11 * small.seconds
-    assert estimate("gcn", 1000, 20_000, 500).memory > 2 * small.memory
-    assert estimate("gcn", 1000, 200_000, 64).memory > 2 * small.memory
+    assert estimate("gcn", 1000, 20_000, 500, 500).memory > 2 * small.memory
+    assert estimate("gcn", 1000, 200_000, 64, 64).memory > 2 * small.memory
 
 
 def test_most_methods_are_measured():
-    known = [name for name in METHODS if estimate(name, 1000, 20_000, 64) is not None]
+    known = [name for name in METHODS if estimate(name, 1000, 20_000, 64, 64) is not None]
     assert len(known) > 20
     assert {"gcn", "unignn", "unison", "iceberg", "mlp", "boosting"} <= set(known)
-    assert estimate("nothing", 1, 1, 1) is None
+    assert estimate("nothing", 1, 1, 1, 1) is None
     assert TYPICAL_EPOCHS > 0
 
 
@@ -41,7 +41,7 @@ def test_a_fit_that_cannot_fit_is_refused_before_it_starts(monkeypatch):
 
 def test_an_estimate_may_be_off(monkeypatch):
     task = small_task()
-    needed = GCN().memory_needed(task)
+    needed = GCN()._memory_needed(task)
     monkeypatch.setattr(costs, "free_memory", lambda device: int(needed / 1.9))
     check_memory(GCN(), task)
     monkeypatch.setattr(costs, "free_memory", lambda device: int(needed / 2.1))
@@ -54,7 +54,7 @@ def test_pairs_of_labelled_nodes_count():
     counts = task.class_counts
     pairs = int(((counts.max() - counts) * counts).sum())
     method = ImGAGN(minority=2)
-    assert method.memory_needed(task) >= 1200 * pairs > 0
+    assert method._memory_needed(task) >= 1200 * pairs > 0
 
 
 def test_sparse_features_need_less_memory_unless_a_method_stores_them_as_dense():
@@ -65,6 +65,6 @@ def test_sparse_features_need_less_memory_unless_a_method_stores_them_as_dense()
     wide = replace(task, graph=graph)
     assert stored_width(graph.x) == stored_width(graph.x.numpy()) == 12
     assert stored_width(torch.ones(5, 7)) == 7
-    few = GCN().memory_needed(wide)
-    assert few < 2 * GCN().memory_needed(task)
-    assert IceBerg().memory_needed(wide) > 10 * few
+    few = GCN()._memory_needed(wide)
+    assert few < 2 * GCN()._memory_needed(task)
+    assert IceBerg()._memory_needed(wide) > 10 * few

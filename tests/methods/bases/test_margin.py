@@ -66,20 +66,5 @@ def test_a_margin_is_trained_alone():
     assert not share_batch(BalancedSoftmax(margin="tam"), BalancedSoftmax(margin="tam"))
 
 
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({"margin": "wide"}, "margin must be one of none, tam, got 'wide'"),
-        ({"tam_connectivity": -1}, "tam_connectivity must be at least 0"),
-        ({"tam_distribution": -1}, "tam_distribution must be at least 0"),
-        ({"tam_temperature": 0}, "tam_temperature must be above 0"),
-    ],
-)
-def test_bad_fields_are_refused(fields, words):
-    for kind in BASES:
-        with pytest.raises(ValueError, match=words):
-            kind(**fields)
-
-
 def test_margins_are_there_when_an_epoch_is_recorded():
     assert RECORD_AFTER > WARMUP

@@ -143,21 +143,6 @@ def test_pretraining_learns_which_nodes_are_joined():
     assert method.history_[0].best_epoch == 60
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "rule"),
-    [
-        ("hidden", 0, "be at least 1"),
-        ("hidden", 2.5, "be an integer"),
-        ("dropout", 1, r"lie in \[0, 1\)"),
-        ("dropout", float("nan"), r"lie in \[0, 1\)"),
-        ("normalisation", "both", "be one of symmetric, row"),
-    ],
-)
-def test_bad_fields_are_refused(field, value, rule):
-    with pytest.raises(ValueError, match=f"{field} must {rule}, got .?{value}"):
-        Plain(**{field: value})
-
-
 def test_an_interrupt_before_classes_are_learnt_leaves_nothing():
     def stop(history):
         if not history.main:

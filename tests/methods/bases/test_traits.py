@@ -6,6 +6,7 @@ import pytest
 from sklearn.base import clone
 
 from evengraph.methods import GCN, METHODS, UniGNN
+from evengraph.methods.bases.method import changed_params
 from small_graphs import small_task
 
 
@@ -34,4 +35,4 @@ def test_params_are_set_together_or_not_at_all():
 def test_the_backbone_is_named_unless_it_is_the_usual_one():
     assert UniGNN().full_title == "Uni-GNN"
     assert METHODS["reweight"](backbone="sage").full_title == "Re-weight on GraphSAGE"
-    assert GCN(hidden=32).changed_params == ["hidden"]
+    assert changed_params(GCN(hidden=32)) == ["hidden"]
