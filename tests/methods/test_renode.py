@@ -8,8 +8,8 @@ from oracles import dense_logits, dense_propagation, first_loss, labelled, task_
 from torch.nn.functional import cross_entropy
 
 from evengraph.methods import GCN, BalancedSoftmax, ReNode, Reweight
-from evengraph.ops.losses import ClassLoss, conflict, conflict_weights, cosine_weights
-from evengraph.ops.sparse import Sparse, undirected_adjacency
+from evengraph.ops.losses import ClassLoss, conflict_weights
+from evengraph.ops.sparse import undirected_adjacency
 from small_graphs import edges, small_task
 
 
@@ -22,8 +22,8 @@ def test_the_loss_by_hand(loss):
     counts = torch.tensor([9.0, 4.0, 1.0], dtype=torch.float64)
     if loss == "balanced_softmax":
         logits = logits + counts.log()
-    propagation = Sparse.from_dense(dense_propagation(task.graph, "symmetric").float())
-    weights = cosine_weights(conflict(propagation, nodes, labels, counts.long()), 0.5, 1.5)
+    matrix = undirected_adjacency(task.graph.edge_index, task.graph.num_nodes)
+    weights = conflict_weights(matrix, nodes, labels, counts.long())
     if loss == "reweight":
         weights = weights * (14 / 3 / counts)[labels]
     each = -logits.log_softmax(1)[range(14), labels]

@@ -19,11 +19,7 @@ from evengraph.ops.sparse import Sparse, csr, product, row_entries, scatter_sum
 
 
 def adjacency_tensor(
-    edge_index: Tensor,
-    num_nodes: int,
-    weight: Tensor | None = None,
-    *,
-    undirected: bool = False,
+    edge_index: Tensor, num_nodes: int, weight: Tensor | None = None, *, undirected: bool = False
 ) -> Tensor:
     """`adjacency` or `undirected_adjacency` as a CSR tensor: float32, with weights float64."""
     check_edges(edge_index, num_nodes)
@@ -139,19 +135,16 @@ Block = tuple[Tensor, Tensor, Tensor]
 
 
 class DevicePaths:
-    """`evengraph.ops.structural.Paths` of a CSR tensor."""
+    """`evengraph.ops.structural.HostPaths` of a CSR tensor."""
 
     def __init__(self, matrix: Tensor, alpha: int) -> None:
         self.matrix, self.alpha, self.direct = matrix, alpha, matrix.col_indices().numel()
-        self.walks = self._walks().cpu().numpy()
-
-    def _walks(self) -> Tensor:
-        pointers, columns = self.matrix.crow_indices().long(), self.matrix.col_indices()
-        count = torch.ones(self.matrix.shape[0], dtype=torch.float64, device=columns.device)
-        for _ in range(self.alpha):
-            total = torch.cat([count.new_zeros(1), count[columns.long()].cumsum(0)])
+        pointers, columns = matrix.crow_indices().long(), matrix.col_indices().long()
+        count = torch.ones(matrix.shape[0], dtype=torch.float64, device=columns.device)
+        for _ in range(alpha):
+            total = torch.cat([count.new_zeros(1), count[columns].cumsum(0)])
             count = count + total[pointers[1:]] - total[pointers[:-1]]
-        return count
+        self.walks = count.cpu().numpy()
 
     def weights(self, rows: NDArray[np.int64], thinning: Thinning | None = None) -> Block:
         """One over the distances."""

@@ -117,9 +117,8 @@ def can_replicate(device: torch.device) -> bool:
 def stacked(networks: Sequence[nn.Module]) -> nn.Module:
     """One network whose weights and buffers have a leading axis, one entry per network."""
     batch = copy.deepcopy(networks[0])
-    for module, parts in zip(
-        batch.modules(), zip(*(net.modules() for net in networks), strict=True), strict=True
-    ):
+    groups = zip(*(net.modules() for net in networks), strict=True)
+    for module, parts in zip(batch.modules(), groups, strict=True):
         for name in list(module._parameters):
             values = [part._parameters[name] for part in parts]
             if values[0] is not None:

@@ -2,7 +2,6 @@
 
 Adam is one pass that also saves the best weights; torch's fused one counts steps per tensor.
 """
-# Adam is one pass that also saves the best weights; torch's counts steps per tensor only
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ class UniGNN(UnifiedMethod):
     def _fit(self, task: Task) -> None:
         """Algorithm 1."""
         inputs = self._inputs(task.graph)  # line 3
-        self.net_, self.graph_ = self._new_network(), task.graph
+        self.net_, self.graph_ = self._build_network().to(self.device_), task.graph
         epochs = count()
 
         def epoch() -> tuple[Tensor, Tensor]:  # lines 5 to 18

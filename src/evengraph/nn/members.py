@@ -18,7 +18,6 @@ from evengraph.ops.neighbours import neighbour_graph
 from evengraph.ops.sparse import (
     Average,
     LinearMap,
-    Matrix,
     Sparse,
     diffuse,
     graph_matrix,
@@ -89,12 +88,8 @@ class Members(nn.Module):
         units = which.repeat_interleave(self.first.shape[2] // self.count)
         units = units.view(self.first.shape[0], 1, -1)
         members = which[:, None, None]
-        for name, mask in (
-            ("first", units),
-            ("bias", units),
-            ("second", members),
-            ("second_bias", members),
-        ):
+        masks = {"first": units, "bias": units, "second": members, "second_bias": members}
+        for name, mask in masks.items():
             mine, theirs = getattr(self, name), getattr(other, name)
             mine.copy_(torch.where(mask, theirs, mine))
 
@@ -181,8 +176,7 @@ class Views(nn.Module):
             count = HOPS + 1 + relations
             share = ego_share(components, count)
             parts = [Components(num_features, share) for _ in range(count)]
-            self.ego = nn.ModuleList(parts)
-            widths["ego"] = sum(part.width for part in parts)
+            self.ego, widths["ego"] = nn.ModuleList(parts), sum(part.width for part in parts)
         self.widths = {name: widths[name] for name in names}
         self.width = max(widths.values(), default=0)
 
@@ -192,26 +186,19 @@ class Views(nn.Module):
         matrix = graph_matrix(graph)
         views = {}
         if {"structural", "semantic"} & set(self.names):
-            views["structural"] = self._structural(x, matrix, fit)
+            propagation = propagation_matrix(matrix, graph.x.device)
+            spread = partial(diffuse, propagation, **self.diffusion._asdict())
+            views["structural"] = self.structural(x, spread, spread if fit else None)  # symmetric
         if "semantic" in self.names:
-            views["semantic"] = self._semantic(views["structural"], fit)
+            rows = averaged_over_similar(views["structural"], self.neighbours)
+            if fit:
+                self.semantic_scale = scale_of(rows)
+            views["semantic"] = rows * self.semantic_scale
         if "ego" in self.names:
             views["ego"] = self._ego(x, neighbour_averages(graph, HOPS, union=matrix), fit)
         return torch.stack(
             [pad(views[name], (0, self.width - views[name].shape[1])) for name in self.names]
         )
-
-    def _structural(self, x: Tensor | Sparse, matrix: Matrix, fit: bool) -> Tensor:
-        propagation = propagation_matrix(matrix, _device(x))
-        spread = partial(diffuse, propagation, **self.diffusion._asdict())
-        rows: Tensor = self.structural(x, spread, spread if fit else None)  # symmetric
-        return rows
-
-    def _semantic(self, rows: Tensor, fit: bool) -> Tensor:
-        rows = averaged_over_similar(rows, self.neighbours)
-        if fit:
-            self.semantic_scale = scale_of(rows)
-        return rows * self.semantic_scale
 
     def _ego(self, x: Tensor | Sparse, averages: Sequence[Average], fit: bool) -> Tensor:
         own = Average(averages[0].matrix, 0)
@@ -244,7 +231,3 @@ def _repeat(step: LinearMap, times: int, x: Tensor) -> Tensor:
     for _ in range(times):
         x = step(x)
     return x
-
-
-def _device(x: Tensor | Sparse) -> torch.device:
-    return x.matrix.device if isinstance(x, Sparse) else x.device

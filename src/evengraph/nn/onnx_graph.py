@@ -21,20 +21,15 @@ IR_VERSION = 8  # that of these operators
 OUTPUT = "probabilities"
 
 
-def import_onnx() -> Any:
-    """The onnx package, or an error in one line."""
-    try:
-        import onnx
-    except ImportError:
-        raise ValueError("onnx is not installed; try: pip install 'evengraph[onnx]'.") from None
-    return onnx
-
-
 class OnnxGraph:
     """An ONNX graph in the making. Values are tensors of float32 and referred to by name."""
 
     def __init__(self) -> None:
-        self.onnx = import_onnx()
+        try:
+            import onnx
+        except ImportError:
+            raise ValueError("onnx is not installed; try: pip install 'evengraph[onnx]'.") from None
+        self.onnx: Any = onnx
         self.inputs: dict[str, Any] = {}
         self.constants: list[Any] = []
         self.nodes: list[Any] = []

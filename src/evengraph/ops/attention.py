@@ -34,7 +34,6 @@ def list_edges(propagation: Propagation) -> EdgeList:
 def attend(edges: EdgeList, scores: Tensor, values: Tensor) -> Tensor:
     """For each node the mean of values, (N, H, d), over its sources; zeros if it has none."""
     # weighted by the exponentials of scores, (K, H), of each edge and head
-    # weighted by the exponentials of scores, (K, H), of each edge and head
     size, heads = edges.num_nodes, scores.shape[1]
     index = edges.targets.unsqueeze(1).expand(-1, heads)
     highest = scores.new_full((size, heads), -torch.inf)

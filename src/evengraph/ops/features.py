@@ -11,11 +11,7 @@ import torch
 from torch import Tensor
 
 from evengraph.core.rng import generator
-from evengraph.ops.sparse import (
-    LinearMap,
-    Sparse,
-    undirected_adjacency,
-)
+from evengraph.ops.sparse import LinearMap, Sparse, undirected_adjacency
 
 FAR = 10.0  # scaled values of spread columns are clipped here: an outlier is an outlier
 SPREAD = 1.349  # quartile distance of a normal distribution with unit variance
@@ -99,19 +95,15 @@ def join_parts(parts: Sequence[Any]) -> tuple[Any, Any]:
     Means vary less than what they are means of. Each column is multiplied with a factor that gives
     it the size (root mean square) of the column it comes from, up to LARGEST_FACTOR.
     """
-    sizes = np.stack([_column_sizes(part) for part in parts])
+    squares = (part.power(2) if sp.issparse(part) else part**2 for part in parts)
+    means = [np.asarray(square.mean(axis=0), dtype=np.float64).ravel() for square in squares]
+    sizes = np.sqrt(np.stack(means))
     least = sizes[0] / LARGEST_FACTOR + TINY
     factors = np.where(sizes > 0, sizes[0] / np.maximum(sizes, least), 1.0)
     factors = factors.ravel().astype(np.float32)
     if sp.issparse(parts[0]):
         return (sp.hstack(parts) @ sp.diags(factors)).tocsr(), factors
     return np.concatenate(parts, axis=1) * factors, factors
-
-
-def _column_sizes(table: Any) -> np.ndarray:
-    """Root mean square of each column."""
-    squares = table.power(2) if sp.issparse(table) else table**2
-    return np.sqrt(np.asarray(squares.mean(axis=0), dtype=np.float64).ravel())
 
 
 EXTRA = 16  # columns of the sketch beyond the wanted ones
@@ -135,10 +127,11 @@ def principal_components(
         return basis, propagate(x @ basis)
     width = min(count + EXTRA, num_features)
     sketch = torch.randn(num_features, width, generator=generator(SEED)).to(device)
-    rows = _squarable(_centred(propagate(x @ sketch)))
-    basis = torch.linalg.qr(_transposed_product(x, transposed(rows))).Q
+    rows = transposed(_centred(propagate(x @ sketch)))
+    product = x.transposed_product(rows) if isinstance(x, Sparse) else x.T @ rows
+    basis = torch.linalg.qr(product).Q
     rows = propagate(x @ basis)
-    centred = _squarable(_centred(rows))
+    centred = _centred(rows)
     vectors = eigenvectors(centred.T @ centred)[:, -count:].flip(1)
     return basis @ vectors, rows @ vectors
 
@@ -155,17 +148,10 @@ def eigenvectors(matrix: Tensor) -> Tensor:
 
 
 def _centred(x: Tensor) -> Tensor:
-    return x - x.mean(0)
-
-
-def _squarable(x: Tensor) -> Tensor:
-    """Rows whose products stay finite; directions do not depend on their scale."""
+    """Rows around their mean, whose products stay finite: directions do not depend on scale."""
+    x = x - x.mean(0)
     largest = x.abs().max()
     return x / largest if largest > LARGEST else x
-
-
-def _transposed_product(x: Tensor | Sparse, y: Tensor) -> Tensor:
-    return x.transposed_product(y) if isinstance(x, Sparse) else x.T @ y
 
 
 TURNS = (0.7548776662466927, 0.5698402909980532)  # of a circle, from one index to the next

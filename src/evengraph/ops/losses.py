@@ -22,7 +22,6 @@ def soft_labels(
 ) -> Tensor:
     """One-hot labels of labelled nodes, and predictions of others, smoother for rare classes."""
     # `temperature` is the factor of the logits of the largest class
-    # `temperature` is the factor of the logits of the largest class
     share = class_counts / class_counts.sum()
     warmth = (1 - SMOOTH) * share + SMOOTH
     scale = temperature * (warmth + 1 - warmth.max())
@@ -83,8 +82,11 @@ def conflict_weights(
     most: float = 1.5,
 ) -> Tensor:
     """Weight of each labelled node: the more influence of other classes reaches it, the lower."""
-    propagation = propagation_matrix(adjacency, nodes.device, how="symmetric")
-    return cosine_weights(conflict(propagation, nodes, labels, class_counts), least, most)
+    propagation = propagation_matrix(adjacency, nodes.device)
+    conflicts = conflict(propagation, nodes, labels, class_counts)
+    ranks = conflicts.argsort(stable=True).argsort()
+    angle = math.pi * ranks / max(ranks.numel() - 1, 1)
+    return least + (most - least) * (1 + angle.cos()) / 2  # half a cosine, by rank
 
 
 def conflict(propagation: Sparse, nodes: Tensor, labels: Tensor, class_counts: Tensor) -> Tensor:
@@ -100,13 +102,6 @@ def conflict(propagation: Sparse, nodes: Tensor, labels: Tensor, class_counts: T
     others = spread.sum(1, keepdim=True) - spread
     received = personalised_pagerank(propagation, others, TELEPORT)[nodes]
     return received.gather(1, labels.unsqueeze(1)).squeeze(1)
-
-
-def cosine_weights(conflicts: Tensor, least: float, most: float) -> Tensor:
-    """Weights by rank, (n,), along half a cosine from `most` (smallest conflict) to `least`."""
-    ranks = conflicts.argsort(stable=True).argsort()
-    angle = math.pi * ranks / max(ranks.numel() - 1, 1)
-    return least + (most - least) * (1 + angle.cos()) / 2
 
 
 ClassLoss = Literal["cross_entropy", "reweight", "balanced_softmax"]

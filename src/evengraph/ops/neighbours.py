@@ -8,6 +8,7 @@ same recall, 0.93 on PubMed, but its wheels have no GPU. This needs products of 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,7 +36,10 @@ def nearest_neighbours(x: Tensor, count: int) -> Tensor:
     if num_rows <= EXACT:
         return _nearest_among(x, everything, everything, count)[1]
     size = math.ceil(math.sqrt(num_rows))
-    lists, means = _make_lists(x, size)
+    # k-means on evenly spaced rows gives the means of the lists
+    sample = x[:: max(num_rows // (PER_LIST * size), 1)]
+    means = cluster_means(sample, kmeans(sample, size, SEED, max_iterations=5), size)
+    lists = nearest_mean(x, means)
     probes = _nearest_lists(x, lists, means)
     width, limit = probes.shape[1], CROWDED * size  # equal rows share a list
     cosines = x.new_full((num_rows * width, count), -torch.inf)
@@ -60,14 +64,6 @@ def neighbour_graph(x: Tensor, count: int) -> sp.csr_matrix:
     return matrix.maximum(matrix.T).tocsr()
 
 
-def _make_lists(x: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The list of each row, and the mean of each list, from k-means on evenly spaced rows."""
-    sample = x[:: max(x.shape[0] // (PER_LIST * count), 1)]
-    clusters = kmeans(sample, count, SEED, max_iterations=5)
-    means = cluster_means(sample, clusters, count)
-    return nearest_mean(x, means), means
-
-
 def _nearest_lists(x: Tensor, lists: Tensor, means: Tensor) -> Tensor:
     """The lists to search for each row, its own first; none that is empty, if there are enough."""
     empty = torch.bincount(lists, minlength=len(means)) == 0
@@ -80,11 +76,9 @@ def _nearest_lists(x: Tensor, lists: Tensor, means: Tensor) -> Tensor:
     return torch.cat(parts)
 
 
-def _by_list(lists: Tensor, count: int) -> tuple[Tensor, ...]:
+def _by_list(lists: Tensor, count: int) -> Any:
     """The positions of each list's number."""
-    sizes = torch.bincount(lists, minlength=count).tolist()
-    positions: tuple[Tensor, ...] = lists.argsort(stable=True).split(sizes)
-    return positions
+    return lists.argsort(stable=True).split(torch.bincount(lists, minlength=count).tolist())
 
 
 def _nearest_among(x: Tensor, rows: Tensor, among: Tensor, count: int) -> tuple[Tensor, Tensor]:

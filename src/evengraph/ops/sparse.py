@@ -428,14 +428,10 @@ class Average(NamedTuple):
 
 
 def neighbour_averages(
-    graph: Data,
-    hops: int,
-    dtype: torch.dtype = torch.float32,
-    union: Matrix | None = None,
+    graph: Data, hops: int, dtype: torch.dtype = torch.float32, union: Matrix | None = None
 ) -> list[Average]:
     """The means over neighbours 1, 2, ... hops away in all edges, then over those per relation."""
     # without hops there are none per relation; `union` is the `graph_matrix`, if known already
-    # without hops there are none per relation; `union` is the `graph_matrix`, if it is known
     if not hops:
         return []
     device = graph.edge_index.device
@@ -443,16 +439,11 @@ def neighbour_averages(
     means = neighbour_means(union, device, dtype)
     averages = [Average(means, steps) for steps in range(1, hops + 1)]
     for relation in range(count_relations(graph)):
-        matrix = relation_adjacency(graph, relation)
+        chosen = graph.relation_index[0] == relation
+        weight = graph.relation_weight[chosen] if "relation_weight" in graph else None
+        matrix = adjacency(graph.relation_index[1:, chosen], graph.num_nodes, weight)
         averages.append(Average(neighbour_means(matrix, device, dtype), 1))
     return averages
-
-
-def relation_adjacency(graph: Data, relation: int) -> sp.csr_matrix:
-    """The neighbours of every node in one relation, (N, N); not symmetric if it has a direction."""
-    chosen = graph.relation_index[0] == relation
-    weight = graph.relation_weight[chosen] if "relation_weight" in graph else None
-    return adjacency(graph.relation_index[1:, chosen], graph.num_nodes, weight)
 
 
 TOLERANCE = 1e-8  # truncated share

@@ -160,8 +160,6 @@ class VirtualNodes:
     def link(self, logits: Tensor) -> tuple[AttachedGraph, Tensor]:
         """Draw links by predictions; return the larger graph and features of virtual nodes."""
         # links go both ways; a virtual node has the mean features of all nodes of its class
-        # links go both ways; a virtual node has the mean features of all nodes of its class
-        # links go both ways; a virtual node has the mean features of all nodes of its class
         probabilities, num_classes = logits.softmax(1), logits.shape[1]
         predicted = probabilities.argmax(1).index_copy(0, self.nodes, self.labels)
         alternatives = probabilities

@@ -34,7 +34,6 @@ class Trees(NamedTuple):
 def coarsen(x: Tensor, most: int) -> Tensor:
     """Limit the distinct values per column: round to the nearest of evenly spaced quantiles."""
     # a tree grown on the result, with thresholds halfway between, gives the same values for both
-    # a tree grown on the result, with thresholds halfway between, gives the same values for both
     ordered = x.double().sort(dim=0).values.t().contiguous()  # (F, n)
     many = (ordered.diff(dim=1) != 0).sum(1) >= most
     if not many.any():

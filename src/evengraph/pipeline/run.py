@@ -561,17 +561,15 @@ def _entries(
     if isinstance(methods, str):
         methods = [name.strip() for name in methods.split(",")]
     if methods is None:
-        entries = default_entries(graph)
-    elif isinstance(methods, Mapping):
-        entries = dict(methods)
-    else:
-        for name in methods:
-            if name not in METHODS:
-                raise ValueError(unknown("method", name, METHODS, METHODS.other_names))
-        entries = {name: METHODS[name](**METHODS[name].graph_defaults(graph)) for name in methods}
-    if not entries:
+        return default_entries(graph)
+    if not methods:
         raise ValueError("methods must name at least one method.")
-    return entries
+    if isinstance(methods, Mapping):
+        return dict(methods)
+    for name in methods:
+        if name not in METHODS:
+            raise ValueError(unknown("method", name, METHODS, METHODS.other_names))
+    return {name: METHODS[name](**METHODS[name].graph_defaults(graph)) for name in methods}
 
 
 def labels_per_class(graph: Data) -> Tensor:

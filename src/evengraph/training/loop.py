@@ -345,7 +345,6 @@ class _BestWeights:
         self.saved, self.spare = ([t.detach().clone() for t in self.live] for _ in range(2))
 
     def state_dict(self) -> dict[str, Any]:
-        """The best weights, for a checkpoint."""
         return {"saved": self.saved}
 
     @torch.no_grad()
@@ -365,7 +364,6 @@ class _BestWeights:
             live.copy_(saved)
 
 
-EVERY = 30.0  # seconds
 RANDOM = "random"
 
 
@@ -375,11 +373,9 @@ class Stateful(Protocol):
 
     def state_dict(self) -> dict[str, Any]:
         """Tensors, numbers and lists of them, by name."""
-        ...
 
     def load_state_dict(self, state: dict[str, Any]) -> Any:
         """Take what `state_dict` returned."""
-        ...
 
 
 @dataclass
@@ -392,7 +388,7 @@ class Checkpoint:
     """
 
     path: Path
-    every: float = EVERY
+    every: float = 30.0  # seconds between two writes
     ranks: Ranks = ALONE
     latest: float = field(default_factory=monotonic, init=False)
 
@@ -423,7 +419,7 @@ class Checkpoint:
             self.path.unlink(missing_ok=True)
 
 
-LONGEST = 17  # characters of the name of a stage
+LONGEST = 17  # characters of the name of a stage: a terminal has 80 columns
 LINE_EVERY = 5.0  # seconds
 BAR, TIME = 20, 9  # characters of a bar, and of the time with a space on both sides
 
@@ -435,7 +431,7 @@ def epoch_bar(title: str, visible: bool | None = None) -> Iterator[Callback | No
     The bar fills as patience or the epochs run out, whichever comes first; a better score resets
     patience. On the right is the number of epochs left if nothing improves.
     """
-    if not _is_visible(visible):
+    if not (sys.stderr.isatty() if visible is None else visible):
         yield None
         return
     from rich.progress import TextColumn, TimeElapsedColumn
@@ -448,7 +444,8 @@ def epoch_bar(title: str, visible: bool | None = None) -> Iterator[Callback | No
             patience, max_epochs = history.patience, history.max_epochs
             waited = history.epochs - history.first_best_epoch
             left = max(min(patience - waited, max_epochs - history.epochs), 0)
-            name = f"{title}, {short}" if (short := _short(history.stage)) else title
+            stage = history.stage[:LONGEST].rstrip()
+            name = f"{title}, {stage}" if stage else title
             progress.update(
                 bar,
                 visible=True,
@@ -497,15 +494,10 @@ def epoch_lines(title: str, write: Callable[[str], None]) -> Callback:
     return show
 
 
-def _short(stage: str) -> str:
-    """The beginning of the name of a stage: a terminal has 80 columns."""
-    return stage[:LONGEST].rstrip()
-
-
 @contextmanager
 def count_bar(title: str, total: int, visible: bool | None = None) -> Iterator[Callable[[], None]]:
     """Yield a function to call once per finished item; a progress bar counts them."""
-    if not _is_visible(visible):
+    if not (sys.stderr.isatty() if visible is None else visible):
         yield lambda: None
         return
     from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -514,10 +506,6 @@ def count_bar(title: str, total: int, visible: bool | None = None) -> Iterator[C
     with _progress((MofNCompleteColumn(), TimeElapsedColumn(), *left), 4) as progress:
         bar = progress.add_task(title, total=total)
         yield lambda: progress.advance(bar)
-
-
-def _is_visible(visible: bool | None) -> bool:
-    return sys.stderr.isatty() if visible is None else visible
 
 
 def _progress(columns: tuple[Any, ...], refresh_per_second: int) -> Any:

@@ -183,7 +183,7 @@ def joined_ranks() -> Iterator[Ranks]:
     sets; without them a process is alone. If another process ends, LostRankError is raised.
     """
     outer = dist.is_available() and dist.is_initialized()
-    if not outer and not is_launched():
+    if not outer and int(os.environ.get("WORLD_SIZE", "1")) <= 1:
         yield ALONE
         return
     ranks = _ranks(None) if outer else _join()
@@ -200,11 +200,6 @@ def joined_ranks() -> Iterator[Ranks]:
         if not outer:
             with suppress(RuntimeError):  # others may be gone
                 dist.destroy_process_group()
-
-
-def is_launched() -> bool:
-    """Whether torchrun has started this process and others."""
-    return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
 def _join() -> Ranks:
@@ -275,33 +270,26 @@ class RowSupply(Protocol):
     @property
     def task(self) -> Task:
         """The whole task: its labels give class counts."""
-        ...
 
     @property
     def ranks(self) -> Ranks:
         """The processes that share the rows."""
-        ...
 
     @property
     def device(self) -> torch.device:
         """Where the rows are."""
-        ...
 
     def advance(self) -> Shard:
         """The shard of the next epoch."""
-        ...
 
     def validation(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Rows and labels of this process's validation nodes, block by block."""
-        ...
 
     def state_dict(self) -> dict[str, Any]:
         """How far it has advanced, for a checkpoint."""
-        ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint."""
-        ...
 
 
 def draw(nodes: Tensor, count: int) -> Tensor:
