@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 import torch.distributed as dist
-from command_line import call
 from rich.console import Console
 
+from command_line import call
 from evengraph.cli import commands, main
 from evengraph.cli import console as cli_ranks
 from evengraph.cli import console as stages

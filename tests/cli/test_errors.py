@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from command_line import COLUMNS, FAST, NEW, UNIGNN, call, write
 
 

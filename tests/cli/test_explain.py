@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from command_line import COLUMNS, call, read, write
 
 import evengraph as eg
+from command_line import COLUMNS, call, read, write
 from evengraph.cli.explain import show_explanation
 
 

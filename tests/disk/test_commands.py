@@ -18,7 +18,7 @@ from evengraph.disk.inspection import inspect_packed, packed_view
 from evengraph.disk.models import open_on_disk, write_predictions
 from evengraph.inspection import inspect_graph
 from evengraph.methods import Logistic
-from evengraph.metrics import evaluate
+from evengraph.metrics.evaluation import evaluate
 from evengraph.pipeline.executor import FittedMethod
 from evengraph.pipeline.table_model import TableModel
 from evengraph.splits import Natural
@@ -142,7 +142,7 @@ def source(tmp_path):
 def model(source):
     task = Natural(train=0.4, val=0.3)(source.graph, seed=0)
     method = source.disk.fit(Logistic(max_epochs=3, hops=1), task, progress=False)
-    part, predicted = source.predict_task(method, task)
+    part, predicted = source.disk.predict_task(method, task)
     metrics = {k: v for k, v in evaluate(part, predicted).items() if isinstance(v, float)}
     record = SimpleNamespace(metrics=metrics, confusion_matrix=None)
     return TableModel.from_fitted(FittedMethod(method, part, predicted, record), source)
