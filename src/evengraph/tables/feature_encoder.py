@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evengraph.tables.cells import (
+    Floats,
     canonical_name,
     check_columns,
     distinct_names,
@@ -36,8 +37,6 @@ from evengraph.tables.notes import Note, NoteKind, Notes
 from evengraph.tables.text import Text, UselessColumnError, fill, read_bits
 
 VERSION = 2
-Floats = NDArray[np.float64]
-
 MIN_COLUMNS = 50  # of 0 and 1 are a list of items, spread over columns; fewer are numbers
 
 
@@ -134,11 +133,8 @@ class FeatureEncoder:
     @property
     def hashed(self) -> NDArray[np.bool_]:
         """Which features are buckets of hashed words, some of which may be empty, (F,)."""
-        if not self.columns:
-            return np.zeros(len(self.names), dtype=bool)
-        is_text = [isinstance(encoder, Text) for encoder in self.columns]
-        sizes = [len(encoder.names) for encoder in self.columns]
-        return np.repeat([*is_text, False], [*sizes, len(self.indicators)])
+        buckets = {n for e in self.columns if isinstance(e, Text) for n in e.names}
+        return np.array([name in buckets for name in self.names], dtype=bool)
 
     @property
     def numbers(self) -> NDArray[np.bool_]:
