@@ -1,8 +1,8 @@
 import sys
 
 import pytest
-from command_line import COLUMNS, call, read
 
+from command_line import COLUMNS, call, read
 from evengraph.desk import server
 from evengraph.desk.desk import Desk
 from evengraph.desk.label_file import Event, LabelFile
