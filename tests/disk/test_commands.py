@@ -18,7 +18,7 @@ from evengraph.disk.inspection import inspect_packed, packed_view
 from evengraph.disk.models import open_on_disk, write_predictions
 from evengraph.inspection import inspect_graph
 from evengraph.methods import Logistic
-from evengraph.metrics import evaluate
+from evengraph.metrics.evaluation import evaluate
 from evengraph.pipeline.executor import FittedMethod
 from evengraph.pipeline.table_model import TableModel
 from evengraph.splits import Natural

@@ -134,6 +134,7 @@ class Display(ExitStack):
 def _announce(plan: RunPlan, presets: Mapping[str, Mapping[str, Any]] | None, device: str) -> None:
     """Print what is about to be trained, on which splits, with which parameters."""
     from evengraph.methods import Method
+    from evengraph.methods.bases.method import describe_use
     from evengraph.pipeline.parameters import PAPER
 
     methods = plan.methods.values()
@@ -152,8 +153,7 @@ def _announce(plan: RunPlan, presets: Mapping[str, Mapping[str, Any]] | None, de
             f"Training stops after {Method.patience} epochs without a better validation score; the "
             f"paper uses {PAPER['patience']} (--set patience={PAPER['patience']})."
         )
-    notes += filter(None, (method.describe_defaults(plan.graph) for method in methods))
-    notes += filter(None, (method.describe_edges(plan.graph) for method in methods))
+    notes += [note for method in methods for note in describe_use(method, plan.graph)]
     print_notes(dict.fromkeys(notes))
 
 

@@ -95,7 +95,7 @@ def _boosting(method: Boosting, graph: Data, node: int, direction: Tensor) -> Co
     weights = outputs.repeat(method.trees_.roots.numel() // method.outputs)
     sums = torch.zeros(row.numel(), dtype=torch.float64, device=row.device)
     sums.index_add_(0, features.flatten(), (weights * parts).flatten())
-    by_part = sums.view(method._parts, -1)
+    by_part = sums.view(method._parts(graph), -1)
     # the weight of each node in the means of the node; without neighbours it stands for them
     one = torch.zeros(graph.num_nodes, 1, dtype=torch.float64, device=graph.x.device)
     one[node] = 1

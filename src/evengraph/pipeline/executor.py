@@ -180,6 +180,7 @@ def score(
         base_rates = base_rate_sweep(*ranking, values["tuned_threshold"], job.costs) or None
         curve = precision_recall_points(*ranking) or None
     (main,) = (history for history in method.history_ if history.main)
+    auto = [name for name, value in method.get_params().items() if value == "auto"]
     record = Record(
         seed=job.seed,
         metrics=metrics,
@@ -207,7 +208,7 @@ def score(
         agreement=agreement,
         base_rates=base_rates,
         precision_recall=curve,
-        resolved=method.resolved_params or None,
+        resolved={n: getattr(method, f"{n}_") for n in auto if hasattr(method, f"{n}_")} or None,
     )
     return FittedMethod(method, task, probabilities, record)
 

@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 
 from evengraph.core.task import HIDDEN_LABEL, Task
 from evengraph.methods import Method
+from evengraph.methods.bases.method import model_input
 from evengraph.ops.features import feature_signatures, matching_signatures
 from evengraph.ops.sparse import undirected_adjacency
 from evengraph.pipeline.attribution import Contributions, contributions
@@ -218,7 +219,7 @@ def explain(
     Shapes:
         labels: int64, (N,)
     """
-    bare = model.model_input(graph)
+    bare = model_input(model, graph)
     if isinstance(node, bool) or not isinstance(node, int) or not 0 <= node < graph.num_nodes:
         raise ValueError(f"node must lie between 0 and {graph.num_nodes - 1}, got {node!r}.")
     if top < 0:

@@ -20,6 +20,7 @@ from evengraph.core.rng import seeded
 from evengraph.core.task import Task
 from evengraph.core.untrusted import MAX_INTEGER, check_types
 from evengraph.methods import METHODS, Method
+from evengraph.methods.bases.method import restore_method
 from evengraph.methods.bases.saving import TensorMismatchError, read_model
 from evengraph.metrics.binary import best_threshold
 from evengraph.metrics.calibration import Calibrator, carried
@@ -551,7 +552,7 @@ def load_model(folder: str | Path, *, device: str | torch.device = "cpu") -> Met
     try:
         method = kind(**params)
         with seeded(0):  # networks draw random weights before theirs are loaded
-            method.restore(about, tensors, target)
+            restore_method(method, about, tensors, target)
     except TensorMismatchError as error:
         raise ValueError(
             f"{folder} was saved by evengraph {version}, and its tensors do not fit {kind.title} "

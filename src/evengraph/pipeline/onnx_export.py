@@ -25,6 +25,7 @@ from evengraph.methods import (
     Method,
     Unison,
 )
+from evengraph.methods.bases.method import model_input
 from evengraph.nn.onnx_graph import OnnxGraph
 from evengraph.ops.sparse import neighbour_averages
 from evengraph.ops.trees import class_logits, first_digits, largest_up_to
@@ -91,7 +92,7 @@ def onnx_inputs(method: Method, graph: Data) -> dict[str, NDArray[np.float32]]:
     """What the exported file takes for the nodes of a graph, by name, (N, width) each."""
     rows = {}
     for one, model, _, names in _parts(method)[0]:
-        for name, table in model.rows(one.model_input(graph)).items():
+        for name, table in model.rows(model_input(one, graph)).items():
             rows[names[name]] = np.ascontiguousarray(table.float().cpu().numpy())
     return rows
 
@@ -243,7 +244,8 @@ class _Boosting(NamedTuple):
     def rows(self, graph: Data) -> dict[str, Tensor]:
         nodes = torch.arange(graph.num_nodes, device=graph.x.device)
         inputs = self.row_inputs()
-        parts = self.method._values(graph, nodes).split([i.width for i in inputs.values()], dim=1)
+        widths = [item.width for item in inputs.values()]
+        parts = self.method._unrounded(graph, nodes).split(widths, dim=1)
         return dict(zip(inputs, parts, strict=True))
 
     def onnx_probabilities(self, onnx: OnnxGraph, rows: Mapping[str, str]) -> str:

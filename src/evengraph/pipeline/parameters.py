@@ -14,7 +14,7 @@ from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 from evengraph.core.errors import short, unknown
 from evengraph.core.files import packaged
 from evengraph.core.untrusted import MAX_INTEGER
-from evengraph.methods import METHODS
+from evengraph.methods import METHODS, Method
 from evengraph.methods.bases.method import split_words
 from evengraph.metrics.registry import HEADLINE
 
@@ -83,6 +83,13 @@ def parse_fields(cls: type, assignments: Iterable[str]) -> dict[str, Any]:
 def _former_params(cls: type) -> Iterable[str]:
     """Names of earlier versions that are still accepted."""
     return cast(Iterable[str], getattr(cls, "former_params", ()))
+
+
+def renamed_params(cls: type[Method], params: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters as users write them, with former ones replaced by what they stand for."""
+    former = {name: value for name, value in params.items() if name in cls.former_params}
+    others = {name: value for name, value in params.items() if name not in former}
+    return others | cls.current_params(former) if former else others
 
 
 def parse_field(cls: type, name: str, text: str) -> Any:

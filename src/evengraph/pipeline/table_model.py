@@ -20,7 +20,7 @@ from evengraph.core.errors import one_line_errors, unknown
 from evengraph.core.machine import pick_device
 from evengraph.core.task import Task
 from evengraph.methods import DEFAULT_METHOD, METHODS, Method
-from evengraph.methods.bases.search import ERRORS
+from evengraph.methods.auto import ERRORS
 from evengraph.metrics.binary import positive_class
 from evengraph.metrics.calibration import Calibrator
 from evengraph.metrics.decisions import CostCurve, Costs, RiskCurve
