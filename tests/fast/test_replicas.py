@@ -28,6 +28,7 @@ from evengraph.methods import (
     Reweight,
     UniGNN,
 )
+from evengraph.methods.bases.method import reset
 from evengraph.metrics.multiclass import rare_class, validation_score
 from small_graphs import rare_task, small_task
 
@@ -49,7 +50,7 @@ def exhaust(steps):
 
 def side_by_side(methods, tasks, seeds, slots):
     for method, task in zip(methods, tasks, strict=True):
-        method.reset(task)
+        reset(method, task)
     hidden = [task.hide_test_labels() for task in tasks]
     fits = [Fit(*parts) for parts in zip(methods, hidden, seeds, strict=True)]
     exhaust(fit_batch(fits, slots))
@@ -166,7 +167,7 @@ def test_splits_and_ablations(kind, encoders):
 
 def test_callbacks_hear_of_every_epoch():
     method, task, heard = UniGNN(**COMMON, **SETTINGS[0]), small_task(), []
-    method.reset(task)
+    reset(method, task)
     method._callbacks = [lambda history: heard.append(history.epochs)]
     exhaust(fit_batch([Fit(method, task.hide_test_labels(), 3)], 1))
     assert heard == list(range(len(heard)))
@@ -185,7 +186,7 @@ def test_ctrl_c_keeps_the_best_weights_so_far():
         if history.epochs == 15:
             raise KeyboardInterrupt
 
-    method.reset(task)
+    reset(method, task)
     method._callbacks = [stop]
     exhaust(fit_batch([Fit(method, task.hide_test_labels(), 3)], 1))
     method.fitted_ = True
@@ -202,7 +203,7 @@ def test_an_interrupt_before_the_first_epoch_is_passed_on(monkeypatch):
 
     monkeypatch.setattr("evengraph.fast.unignn.kmeans", stop)
     method, task = UniGNN(**COMMON, **SETTINGS[0]), small_task()
-    method.reset(task)
+    reset(method, task)
     with pytest.raises(KeyboardInterrupt):
         exhaust(fit_batch([Fit(method, task.hide_test_labels(), 3)], 1))
 

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from evengraph.training import Callback
 
 PAGE = "report.html"
-COMPARISON = "comparison.html"
 
 
 def train_methods(
@@ -47,7 +46,8 @@ def train_methods(
 ) -> None:
     """Run methods on the same splits, show and write the results, and save the best model.
 
-    `presets` are parameters that were looked up; no `folder` writes nothing.
+    `presets` are parameters that were looked up; no `folder` writes nothing. The exit status is 130
+    after Ctrl-C, 2 after a failure.
     """
     from evengraph.pipeline.run import run
 
@@ -68,7 +68,18 @@ def train_methods(
         _finish(plan, outcome, files, refit=refit, draw_map=draw_map)
     else:
         _finish_comparison(plan, outcome, files, draw_map)
-    _exit_status(plan, outcome, time_limit=executor.deadline is not None)
+    for name, failure in outcome.failed.items():
+        title = plan.methods[name].full_title
+        print_error(ValueError(failure.reason), prefix=f"{title} did not run: ")
+    if outcome.stopped:
+        ended = "Stopped" if executor.deadline is None else "Time ran out"
+        err.print(f"{ended}: {len(outcome.seeds)} of {len(plan.seeds)} splits are counted.")
+        if any(one.records[-1].interrupted for one in outcome.standings):
+            err.print("The last run counts with its best model so far.")
+        if executor.deadline is None:
+            raise typer.Exit(130)
+    if outcome.failed:
+        raise typer.Exit(2)
 
 
 class Display(ExitStack):
@@ -123,6 +134,7 @@ class Display(ExitStack):
 def _announce(plan: RunPlan, presets: Mapping[str, Mapping[str, Any]] | None, device: str) -> None:
     """Print what is about to be trained, on which splits, with which parameters."""
     from evengraph.methods import Method
+    from evengraph.methods.bases.method import describe_use
     from evengraph.pipeline.parameters import PAPER
 
     methods = plan.methods.values()
@@ -141,8 +153,7 @@ def _announce(plan: RunPlan, presets: Mapping[str, Mapping[str, Any]] | None, de
             f"Training stops after {Method.patience} epochs without a better validation score; the "
             f"paper uses {PAPER['patience']} (--set patience={PAPER['patience']})."
         )
-    notes += filter(None, (method.describe_defaults(plan.graph) for method in methods))
-    notes += filter(None, (method.describe_edges(plan.graph) for method in methods))
+    notes += [note for method in methods for note in describe_use(method, plan.graph)]
     print_notes(dict.fromkeys(notes))
 
 
@@ -294,28 +305,12 @@ def _finish_comparison(
     if files is None:
         print_notes(["Nothing was written; --out DIR writes a page, CSV and JSON."])
         return
+    names = [one.label for one in comparison.standings]
     for one in comparison.standings:
         if draw_map:
             one.result["map"] = _map(outcome.fits[one.label])
-        files.write(one.label, one.result, [other.label for other in comparison.standings])
+        files.write(one.label, one.result, names)
     out.print(files.write_comparison(comparison, content), soft_wrap=True)
-
-
-def _exit_status(plan: RunPlan, outcome: RunResults, *, time_limit: bool) -> None:
-    """Print what is missing; the exit status is 130 after Ctrl-C, 2 after a failure."""
-    for name, failure in outcome.failed.items():
-        title = plan.methods[name].full_title
-        print_error(ValueError(failure.reason), prefix=f"{title} did not run: ")
-    if outcome.stopped:
-        ended = "Time ran out" if time_limit else "Stopped"
-        err.print(f"{ended}: {len(outcome.seeds)} of {len(plan.seeds)} splits are counted.")
-        last = [one.records[-1] for one in outcome.standings]
-        if any(record.interrupted for record in last):
-            err.print("The last run counts with its best model so far.")
-        if not time_limit:
-            raise typer.Exit(130)
-    if outcome.failed:
-        raise typer.Exit(2)
 
 
 class RunFiles:
@@ -389,7 +384,7 @@ class RunFiles:
             card = Path(relpath(self.save / "README.md", self.folders[name])).as_posix()
             links.append(Link(card, "Model card"))
         if self.several:
-            links.insert(0, Link(f"../{COMPARISON}", "Comparison of all methods"))
+            links.insert(0, Link("../comparison.html", "Comparison of all methods"))
             links += [
                 Link(f"../{self.folders[other].name}/{PAGE}", method.full_title)
                 for other, method in self.plan.methods.items()

@@ -130,8 +130,8 @@ def _method_fit(name: str, packed: PackedGraph, width: float, free: int, cores: 
     """What a method takes; `width` is the stored width of the features."""
     method = METHODS[name]
     on_disk = method in LEARNERS
-    width = packed.num_features if method.stores_dense else width
-    cost = estimate(name, packed.num_nodes, packed.num_edges, width)
+    size = packed.num_nodes, packed.num_edges, packed.num_features
+    cost = estimate(name, *size, width)
     fits = cost.memory <= free if cost is not None else None
     return MethodFit(
         method=name,

@@ -39,6 +39,7 @@ from evengraph.disk.tables import (
     tensor_hash,
 )
 from evengraph.methods import METHODS, Method
+from evengraph.methods.bases.method import learn, reset
 from evengraph.methods.bases.saving import Labelled
 from evengraph.metrics.binary import flagged
 from evengraph.ops.features import feature_signatures
@@ -280,10 +281,10 @@ class DiskGraph:
         """Train on the rows of some nodes, in memory or in passes."""
         method, ranks = learner.method, self.space.ranks
         part, checkpoint = hide_others(select_nodes(task, nodes)), self._checkpoint()
-        method.reset(part)
+        reset(method, part)
         method.labelled_ = self._labelled(nodes[part.train], part.graph.y[part.train])
 
-        def learn() -> None:
+        def body() -> None:
             tables = learner.fit_tables(self.x)
             self._name(checkpoint, tables, repr(method), seed, nodes, *_labels(part))
             if stream is not None:
@@ -292,7 +293,7 @@ class DiskGraph:
             own = nodes[ranks.own(len(nodes))]
             learner.fit_rows(part, {name: table.read(own) for name, table in tables.items()})
 
-        method.learn(learn, seed=seed, ranks=ranks, checkpoint=checkpoint, **callbacks)
+        learn(method, body, seed=seed, ranks=ranks, checkpoint=checkpoint, **callbacks)
         method.notes_ = [*method.notes_, *sampling_notes(task, part)]
 
     def _fit_shards(
@@ -314,18 +315,18 @@ class DiskGraph:
             validated=max(int(SCORES * self._limit) // scored, SMALLEST),
             seed=seed,
         )
-        method.reset(task)
+        reset(method, task)
         train = torch.cat(plan.labelled).sort().values
         method.labelled_ = self._labelled(train, task.graph.y[train])
 
-        def learn() -> None:
+        def body() -> None:
             tables = learner.fit_tables(self.x)
             nodes = plan.files.values()
             self._name(checkpoint, tables, repr(method), seed, *nodes, *_labels(task))
             with sharded_rows(task, plan, tables, learner.stacked, self.space) as supply:
                 learner.fit_supply(supply)
 
-        method.learn(learn, seed=seed, ranks=self.space.ranks, checkpoint=checkpoint, **callbacks)
+        learn(method, body, seed=seed, ranks=self.space.ranks, checkpoint=checkpoint, **callbacks)
         method.notes_ = [*method.notes_, plan_note(task, plan)]
 
     def _labelled(self, nodes: Tensor, labels: Tensor) -> Labelled:

@@ -117,11 +117,11 @@ class Operator:
             weights = None if weights is None else np.insert(weights, positions, np.float32(1))
             pointers = pointers + np.arange(len(pointers))
         owners = np.repeat(own, np.diff(pointers))
-        values = self._values(owners, columns, weights)
+        values = self._read_values(owners, columns, weights)
         ends, others, entries = (torch.from_numpy(part) for part in (pointers, columns, values))
         return csr(ends, others, entries, (len(own), self.num_nodes))
 
-    def _values(
+    def _read_values(
         self, rows: NDArray[Any], columns: NDArray[Any], weights: NDArray[Any] | None
     ) -> NDArray[np.float32]:
         """One value per entry, computed in double precision in the order of `normalise`."""

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu
 
-from evengraph.fast.dropout import Noise, Share, relu_dropout
+from evengraph.fast.dropout import Noise, Share
+from evengraph.fast.dropout import relu_dropout as relu_dropout
 from evengraph.ops.attention import attend, list_edges
 from evengraph.ops.sparse import Sparse, take
 from evengraph.ops.synthesis import Propagation

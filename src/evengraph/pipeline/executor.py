@@ -105,21 +105,6 @@ class Job:
     calibrate: bool = False  # on validation nodes, and measure that
     disk: GraphOnDisk | None = None  # `graph` then holds the labels alone
 
-    def fit(
-        self, method: Method, task: Task, on_epoch: Callback | None, progress: bool | None = False
-    ) -> None:
-        """Fit a method to a task."""
-        if self.disk is not None:
-            self.disk.fit(method, task, seed=self.seed, on_epoch=on_epoch, progress=progress)
-        else:
-            method.fit(task, seed=self.seed, on_epoch=on_epoch, progress=progress)
-
-    def predict(self, method: Method, task: Task) -> tuple[Task, Tensor]:
-        """The task to score, and class probabilities of its nodes."""
-        if self.disk is not None:
-            return self.disk.predict_task(method, task)
-        return task, method.predict_task(task)
-
     def make_task(self, device: torch.device | str) -> Task:
         """Split the graph and move the task to a device."""
         task = self.protocol(self.graph.load(), seed=self.seed)
@@ -160,7 +145,10 @@ def score(
     job: Job, task: Task, method: Method, *, seconds: float | None = None, together: int = 1
 ) -> FittedMethod:
     """Evaluate a fitted method on test nodes; about `together` runs shared the device."""
-    task, probabilities = job.predict(method, task)
+    if job.disk is None:
+        probabilities = method.predict_task(task)
+    else:
+        task, probabilities = job.disk.predict_task(method, task)
     calibrators = None
     if job.calibrate:
         validation = probabilities[task.val], task.graph.y[task.val]
@@ -219,9 +207,15 @@ def score(
         agreement=agreement,
         base_rates=base_rates,
         precision_recall=curve,
-        resolved=method.resolved_params or None,
+        resolved=_resolved_params(method) or None,
     )
     return FittedMethod(method, task, probabilities, record)
+
+
+def _resolved_params(method: Method) -> dict[str, Any]:
+    """What a fit took for parameters that were "auto", such as `alpha`."""
+    names = [name for name, value in method.get_params().items() if value == "auto"]
+    return {name: getattr(method, f"{name}_") for name in names if hasattr(method, f"{name}_")}
 
 
 def describe(device: torch.device) -> dict[str, Any]:
@@ -431,7 +425,9 @@ class Executor:
         started = perf_counter()
         try:
             with PeakMemory(torch.device(self.device)) as memory:
-                job.fit(method, task, show if deadline is None else watch, self.progress)
+                fit = method.fit if job.disk is None else partial(job.disk.fit, method)
+                on_epoch = show if deadline is None else watch
+                fit(task, seed=job.seed, on_epoch=on_epoch, progress=self.progress)
                 seconds = perf_counter() - started
                 interrupted = any(history.interrupted for history in method.history_)
                 if interrupted and deadline is not None and time() >= deadline:

@@ -26,6 +26,7 @@ from evengraph.core.records import Record, mean_and_deviation
 from evengraph.core.task import Task
 from evengraph.inspection.measures import count_edges
 from evengraph.methods import METHODS, Method, portfolio
+from evengraph.methods.bases.method import SHARED_SEARCH_SPACE, changed_params
 from evengraph.metrics.binary import positive_class
 from evengraph.metrics.decisions import Costs, RiskCurve
 from evengraph.metrics.evaluation import Validation
@@ -367,7 +368,7 @@ def _method_result(
             "title": method.full_title,
             "summary": (type(method).__doc__ or "").partition("\n")[0],
             "fields": asdict(method),
-            "changed": method.changed_params,
+            "changed": changed_params(method),
         },
         "class_counts": task.class_counts.tolist(),
         "seeds": [record.seed for record in records],
@@ -560,17 +561,15 @@ def _entries(
     if isinstance(methods, str):
         methods = [name.strip() for name in methods.split(",")]
     if methods is None:
-        entries = default_entries(graph)
-    elif isinstance(methods, Mapping):
-        entries = dict(methods)
-    else:
-        for name in methods:
-            if name not in METHODS:
-                raise ValueError(unknown("method", name, METHODS, METHODS.other_names))
-        entries = {name: METHODS[name](**METHODS[name].graph_defaults(graph)) for name in methods}
-    if not entries:
+        return default_entries(graph)
+    if not methods:
         raise ValueError("methods must name at least one method.")
-    return entries
+    if isinstance(methods, Mapping):
+        return dict(methods)
+    for name in methods:
+        if name not in METHODS:
+            raise ValueError(unknown("method", name, METHODS, METHODS.other_names))
+    return {name: METHODS[name](**METHODS[name].graph_defaults(graph)) for name in methods}
 
 
 def labels_per_class(graph: Data) -> Tensor:
@@ -593,7 +592,7 @@ def candidates(method: Method, budget: int) -> list[Method]:
     if budget < 1:
         raise ValueError(f"budget must be at least 1, got {budget}.")
     budget = 1 if method.selects_itself else budget
-    params, known = asdict(method), {**method.shared_search_space, **method.search_space}
+    params, known = asdict(method), {**SHARED_SEARCH_SPACE, **method.search_space}
     space: dict[str, Sequence[Any]] = {}  # values of parameters that may vary, their own first
     for item in fields(method):
         value = getattr(method, item.name)

@@ -20,14 +20,7 @@ from evengraph.report.markup import (
     tag,
 )
 from evengraph.report.node_pictures import MAP_SCRIPT, MAP_STYLE, map_section
-from evengraph.report.view import (
-    RANKING,
-    ClassScores,
-    Result,
-    Score,
-    describe_protocol,
-    shares,
-)
+from evengraph.report.view import RANKING, ClassScores, Result, Score, describe_protocol, shares
 
 MOST_CLASSES = 300
 """Of which a confusion matrix is drawn: more take minutes, and nobody can read them."""
@@ -78,13 +71,11 @@ def _heading(view: Result, links: Sequence[page.Link]) -> list[Markup]:
     """Title, the result in words, the idea of the method and the size of the graph."""
     idea = view.method.get("summary")
     lead = [tag("p", "Method: ", idea, class_="lead")] if isinstance(idea, str) and idea else []
+    notices = [] if view.runs else ["This result has no finished run."]
     stopped = [str(run.get("seed", "?")) for run in view.runs if run.get("interrupted") is True]
-    notices = []
     if stopped:
         which = ", ".join(stopped)
         notices.append(f"Training was interrupted for seed {which}: results are preliminary.")
-    if not view.runs:
-        notices.append("This result has no finished run.")
     return [
         page.headline(view.title, describe_protocol(view.protocol)),
         page.verdict(view.verdict),
@@ -99,8 +90,7 @@ def _cards(view: Result) -> Markup:
     """Mean and standard deviation of the headline metrics, or of the ranking of two classes."""
     heading = tag("h2", "Headline metrics in percent", class_="unseen")
     marks = [("seed", "one seed"), ("tick", "mean")] if len(view.runs) > 1 else []
-    if view.paper:
-        marks.append(("band paper", "mean and standard deviation in the paper"))
+    marks += [("band paper", "mean and standard deviation in the paper")] if view.paper else []
     two = view.is_two_class and not view.paper
     cards = _two_class_cards(view) if two else [_card(view.score(k), view) for k in HEADLINE]
     entries = page.legend(tag("li", charts.swatch(kind), text) for kind, text in marks)
@@ -216,8 +206,19 @@ def _recalls(view: Result) -> Markup:
     text = "Classes are sorted by their number of training nodes."
     if number(view.protocol.get("minority")) is None:
         text += " A minority class has fewer than half the training nodes of the largest class."
+    marks = []
+    for rare, word in ((False, "majority"), (True, "minority")):
+        if group := [average(row.recalls) for row in view.classes if row.minority is rare]:
+            name = plural(len(group), f"{word} class", f"{word} classes")
+            entry = tag("span", f"{name}, ", tag("b", f"mean recall {decimals(average(group))}"))
+            marks.append(tag("li", charts.swatch("bar"), entry, class_="rare" if rare else None))
+    if len(view.runs) > 1:
+        marks.append(tag("li", charts.swatch("whisker mean"), "mean and range over seeds"))
+        marks.append(tag("li", charts.swatch("seed"), "one seed"))
+    if reference is not None:
+        mean = f"balanced accuracy {decimals(reference)}"
+        marks.append(tag("li", charts.swatch("reference"), mean))
     columns = ("training nodes", "test recall, %")
-    marks = _recall_marks(view, reference)
     return page.class_section("Recall per class, head to tail", text, marks, columns, lines)
 
 
@@ -236,23 +237,6 @@ def recall_row(row: ClassScores, reference: float | None) -> Markup:
     return charts.dot_row(label, average(values), span=span, points=points, reference=reference)
 
 
-def _recall_marks(view: Result, reference: float | None) -> list[Markup]:
-    entries = []
-    for rare, word in ((False, "majority"), (True, "minority")):
-        if group := [average(row.recalls) for row in view.classes if row.minority is rare]:
-            text = plural(len(group), f"{word} class", f"{word} classes")
-            recall = tag("b", f"mean recall {decimals(average(group))}")
-            entry = tag("span", f"{text}, ", recall)
-            entries.append(tag("li", charts.swatch("bar"), entry, class_="rare" if rare else None))
-    if len(view.runs) > 1:
-        entries.append(tag("li", charts.swatch("whisker mean"), "mean and range over seeds"))
-        entries.append(tag("li", charts.swatch("seed"), "one seed"))
-    if reference is not None:
-        text = f"balanced accuracy {decimals(reference)}"
-        entries.append(tag("li", charts.swatch("reference"), text))
-    return entries
-
-
 def _class_scores(view: Result) -> Markup:
     """Precision, recall and F1 of each class, averaged over seeds; nothing without predictions."""
     if not any(value is not None for row in view.classes for value in row.precisions):
@@ -262,10 +246,9 @@ def _class_scores(view: Result) -> Markup:
         values = (average(column) for column in (row.precisions, row.recalls, row.f1s))
         cells = (tag("td", decimals(value)) for value in values)
         lines.append(tag("tr", _class_name(row, "row"), *cells))
-    title = "Precision, recall and F1 per class"
     text = "Means over seeds in percent, for the most likely class of each test node."
-    drawn = page.table(title, ("class", "precision", "recall", "F1"), lines, "figures")
-    return page.section(title, tag("p", text), drawn)
+    heads = ("class", "precision", "recall", "F1")
+    return page.table_section("Precision, recall and F1 per class", text, heads, lines)
 
 
 def _class_name(row: ClassScores, scope: str) -> Markup:
@@ -295,41 +278,32 @@ def _agreement(view: Result) -> Markup:
         size = charts.bar(f"{name}: {integer(nodes)} test nodes", nodes, largest)
         axis = charts.dot_row(f"{name}: {decimals(share)}% correct", share, reference=overall)
         rows.append(page.class_row(name, integer(nodes), size, axis, decimals(share), rare=False))
-    text = (
-        "The model is a committee: each prediction comes with the share of its members’ votes, by "
-        "weight, for the predicted class. Where members disagree, expect more errors. "
-        f"The dashed line is the accuracy on all test nodes, {decimals(overall)}%."
-    )
+    text = "The model is a committee: each prediction comes with the share of its members’ votes, "
+    text += "by weight, for the predicted class. Where members disagree, expect more errors. "
+    text += f"The dashed line is the accuracy on all test nodes, {decimals(overall)}%."
     columns = ("test nodes", "correct, %")
     return page.class_section("Agreement and accuracy", text, [], columns, rows)
 
 
 def _learning_curves(view: Result) -> Markup:
     """Validation score and training loss of each seed."""
-    histories = {
-        key: [[number(value) for value in items(run, "history", key)] for run in view.runs]
-        for key in ("score", "loss")
-    }
     # older results do not name the validation score, they have Macro-F1
     names = {str(run.get("criterion") or "Macro-F1") for run in view.runs}
     score = f"Validation {names.pop() if len(names) == 1 else 'score'}, %"
-    titles = {"score": (score, 1), "loss": ("Training loss", 3)}
-    panels = [
-        _panel(view, histories[key], *titles[key])
-        for key in titles
-        if any(value is not None for values in histories[key] for value in values)
-    ]
+    panels = []
+    for key, title, digits in (("score", score, 1), ("loss", "Training loss", 3)):
+        histories = [[number(v) for v in items(run, "history", key)] for run in view.runs]
+        if any(value is not None for values in histories for value in values):
+            panels.append(_panel(view, histories, title, digits))
     if not panels:
-        text = "This result has no training history."
-        return page.section("Learning curves", tag("p", text, class_="quiet"))
+        missing = tag("p", "This result has no training history.", class_="quiet")
+        return page.section("Learning curves", missing)
     text = "One line per seed. The ring marks the epoch whose weights were restored and evaluated."
     stages = max((number(run.get("stages")) or 1 for run in view.runs), default=1)
     if stages > 1:
-        text = (
-            f"One line per seed, for the main one of {stages:.0f} stages of training. The ring "
-            "marks the epoch whose weights were restored; the metrics are those of the complete "
-            "method."
-        )
+        text = f"One line per seed, for the main one of {stages:.0f} stages of training. The ring "
+        text += "marks the epoch whose weights were restored; the metrics are those of the "
+        text += "complete method."
     (_, entries), drawn = panels[0], tag("div", *(figure for figure, _ in panels), class_="panels")
     return page.section("Learning curves", tag("p", text), page.legend(entries), drawn)
 
@@ -392,68 +366,44 @@ def _panel(
 
 def _confusion(view: Result) -> Markup:
     """Confusion matrix summed over seeds, and the most frequent errors."""
-    rows, title = view.classes, "Confusion matrix"
+    rows = view.classes
     counts = view.confusion if len(rows) <= MOST_CLASSES else []
     if not counts:
-        text = "This result has no confusion matrix."
-        if len(rows) > MOST_CLASSES:
-            text = f"A matrix of more than {MOST_CLASSES} classes is not drawn."
-        return page.section(title, tag("p", text, class_="quiet"))
+        many = f"A matrix of more than {MOST_CLASSES} classes is not drawn."
+        text = many if len(rows) > MOST_CLASSES else "This result has no confusion matrix."
+        return page.section("Confusion matrix", tag("p", text, class_="quiet"))
     dense = len(rows) > page.DENSE
-    text = (
-        f"Test nodes summed over {plural(len(view.runs), 'seed')}. Rows are shaded by their "
-        "share of the true class, so that rare classes show as clearly as common ones."
-    )
-    text += " An empty cell is zero." if dense else ""
+    text = f"Test nodes summed over {plural(len(view.runs), 'seed')}. Rows are shaded by their "
+    text += "share of the true class, so that rare classes show as clearly as common ones."
+    intro = tag("p", text, " An empty cell is zero." if dense else "")
     ramp = tag("div", "0%", tag("i"), "100% of the true class", class_="ramp", aria_hidden="true")
-    both = tag("div", _matrix(rows, counts, dense), _frequent_errors(rows, counts), class_="beside")
-    return page.section(title, tag("p", text), both, ramp, kind="long" if dense else None)
-
-
-def _matrix(rows: Sequence[ClassScores], counts: Sequence[Sequence[float]], dense: bool) -> Markup:
-    """True classes down, predicted classes across, each row shaded by its shares."""
     corner = tag("td", tag("span", "true ↓"), tag("span", "predicted →"), class_="corner")
-    lines = []
+    lines, errors = [], []
     for true, line in zip(rows, counts, strict=True):
         cells = [_class_name(true, "row")]
         for guess, count, share in zip(rows, line, shares(line), strict=True):
             kinds = {"hit": guess is true, "strong": share >= page.FLIP, "none": count == 0}
             of = f"{integer(count)} of {integer(sum(line))} ({percentage(share, 1)})"
-            cells.append(
-                tag(
-                    "td",
-                    "" if dense and count == 0 else integer(count),
-                    style=f"--share:{share:.3f}",
-                    class_=" ".join(kind for kind, applies in kinds.items() if applies) or None,
-                    title=f"{true.name}, predicted as {guess.name}: {of}",
-                )
-            )
+            look = " ".join(kind for kind, applies in kinds.items() if applies) or None
+            share_of = {"style": f"--share:{share:.3f}", "class_": look}
+            title = f"{true.name}, predicted as {guess.name}: {of}"
+            text = "" if dense and count == 0 else integer(count)
+            cells.append(tag("td", text, **share_of, title=title))
+            if share > 0 and guess is not true:
+                errors.append((share, true, guess))
         lines.append(tag("tr", *cells))
     heads = [corner, *(_class_name(row, "col") for row in rows)]
     kind = "matrix dense" if dense else "matrix"
-    return page.table("Confusion matrix, counts of test nodes", heads, lines, kind)
-
-
-def _frequent_errors(rows: Sequence[ClassScores], counts: Sequence[Sequence[float]]) -> Markup:
-    """The five largest shares of a true class predicted as another, worst first."""
-    pairs = [
-        (share, true, guess)
-        for true, line in zip(rows, counts, strict=True)
-        for guess, share in zip(rows, shares(line), strict=True)
-        if share > 0 and guess is not true
-    ]
-    # sorting is stable, so equal shares stay in the order of the page
-    lines = [
-        tag(
-            "li",
-            tag("span", tag("b", true.name), " predicted as ", guess.name),
-            tag("b", percentage(share, 1)),
-            class_="rare" if true.minority else None,
-        )
-        for share, true, guess in sorted(pairs, key=lambda pair: -pair[0])[:5]
-    ]
+    matrix = page.table("Confusion matrix, counts of test nodes", heads, lines, kind)
+    worst = []  # sorting is stable, so equal shares stay in the order of the page
+    for share, true, guess in sorted(errors, key=lambda error: -error[0])[:5]:
+        names = tag("span", tag("b", true.name), " predicted as ", guess.name)
+        kind = "rare" if true.minority else None
+        worst.append(tag("li", names, tag("b", percentage(share, 1)), class_=kind))
     heading = tag("h3", "Most frequent errors, share of the true class")
-    return tag("aside", heading, tag("ol", *lines, class_="mixed")) if lines else Markup("")
+    aside = [tag("aside", heading, tag("ol", *worst, class_="mixed"))] if worst else []
+    both = tag("div", matrix, *aside, class_="beside")
+    return page.section("Confusion matrix", intro, both, ramp, kind="long" if dense else None)
 
 
 def _seeds(view: Result) -> Markup:
@@ -484,20 +434,17 @@ def _seeds(view: Result) -> Markup:
     left_out = ", ".join([*(names[name] for name in omitted), "epochs", "seconds"])
     more = f" Not shown, but in result.json: {left_out}." if binary else ""
     text = f"In percent. {DASH} stands for undefined or not published.{more}"
-    title = "Results per seed"
-    return page.section(title, tag("p", text), page.table(title, heads, rows, "figures"))
+    return page.table_section("Results per seed", text, heads, rows)
 
 
 def _base_rates(view: Result) -> Markup:
     """What the threshold and the ranking would give at other base rates; nothing without them."""
     rows = [page.table_row(name, map(decimals, values)) for name, values in view.base_rates]
-    text = (
-        "What the same threshold and ranking would give if the rarer class had another share of "
-        f"the nodes (AP is its average precision). {view.threshold}"
-    )
-    title = "Other base rates"
-    drawn = page.table(title, view.base_rate_heads, rows, "figures")
-    return page.section(title, tag("p", text), drawn) if rows else Markup("")
+    if not rows:
+        return Markup("")
+    text = "What the same threshold and ranking would give if the rarer class had another share "
+    text += f"of the nodes (AP is its average precision). {view.threshold}"
+    return page.table_section("Other base rates", text, view.base_rate_heads, rows)
 
 
 def _saved_model(model: Mapping[str, Any]) -> Markup:
@@ -516,23 +463,18 @@ def _saved_model(model: Mapping[str, Any]) -> Markup:
             "before. Labels that were held out decided when to stop, the threshold and the "
             "calibration."
         )
-    parts = [tag("p", origin)]
-    levels = [level for level in items(model, "abstention") if isinstance(level, Mapping)]
-    if levels:
-        text = (
-            "It may leave its least certain nodes undecided (predict --abstain). As tested, on its "
-            f"{integer(model.get('validation'))} held-out nodes, where the balanced error is the mean "
-            "over classes:"
-        )
-        heads = ("undecided", "error, %", "balanced error, %", "confidence from")
-        rows = []
-        for level in levels:
-            kept, *errors = (number(level.get(k)) for k in ("coverage", "error", "balanced_error"))
-            cells = [decimals(None if error is None else 100 * error) for error in errors]
-            name = percentage(None if kept is None else 1 - kept, 1)
-            rows.append(page.table_row(name, [*cells, decimals(level.get("confidence"), 3)]))
-        parts += [tag("p", text), page.table("Abstention", heads, rows, "figures")]
-    return page.section("The saved model", *parts)
+    rows = []
+    for level in items(model, "abstention"):
+        kept, *errors = (number(lookup(level, k)) for k in ("coverage", "error", "balanced_error"))
+        cells = [decimals(None if error is None else 100 * error) for error in errors]
+        name = percentage(None if kept is None else 1 - kept, 1)
+        rows.append(page.table_row(name, [*cells, decimals(lookup(level, "confidence"), 3)]))
+    text = "It may leave its least certain nodes undecided (predict --abstain). On its "
+    text += f"{integer(model.get('validation'))} held-out nodes, where the balanced error is the "
+    text += "mean over classes:"
+    heads = ("undecided", "error, %", "balanced error, %", "confidence from")
+    table = [tag("p", text), page.table("Abstention", heads, rows, "figures")] if rows else []
+    return page.section("The saved model", tag("p", origin), *table)
 
 
 def _settings(view: Result) -> Markup:
@@ -551,7 +493,4 @@ def _settings(view: Result) -> Markup:
         "seeds": ", ".join(str(seed) for seed in items(view.content, "seeds")),
     }
     environment = {"evengraph": view.content.get("evengraph"), **part(view.content, "environment")}
-    both = (("Configuration", configuration), ("Environment", environment))
-    return page.section(
-        "Settings", *(page.folded(title, page.definitions(values)) for title, values in both)
-    )
+    return page.settings(("Configuration", configuration), ("Environment", environment))
