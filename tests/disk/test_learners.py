@@ -19,7 +19,7 @@ from evengraph.nn.networks import PlainNetwork
 from evengraph.ops.trees import tree_values, trees_from_tables
 from evengraph.splits import Natural
 from evengraph.training.ranks import ALONE, MemoryRows, draw, validation_scores
-from graphs_on_disk import Arrays, random_matrix
+from graphs_on_disk import Arrays, random_matrix, table_of
 from labelled_rows import rows_of
 from small_graphs import normal, task_of
 
@@ -79,7 +79,7 @@ def tree_learner(folder, memory=MUCH, **params):
 
 
 def blocks(x, size=77):
-    return RowBlocks(ArrayTable.of(x), torch.arange(len(x)), size)
+    return RowBlocks(table_of(x), torch.arange(len(x)), size)
 
 
 def streamed(folder, x, labels, weights, memory=MUCH, **params):
@@ -156,7 +156,7 @@ def test_sums_are_those_of_the_validation_rows(tmp_path, monkeypatch, share, pas
     x, labels, weights = rows_of(3, 100)
     tables = in_memory(tmp_path, x, labels, weights)(4).tables
     values = tree_values(trees_from_tables(tables, x.device), x)
-    start, table = torch.rand(100, 3).double(), Counted.of(x)
+    start, table = torch.rand(100, 3).double(), table_of(x, Counted)
     rows = RowBlocks(table, torch.arange(100), 32)
     found = [each.clone() for each in tree_learner(tmp_path, 10**4)._sums(rows, tables, start)]
     assert table.rows == passes * 100
@@ -177,7 +177,7 @@ def test_columns_are_chosen_by_all_training_rows(tmp_path, monkeypatch):
     task = task_of(graph, sorted(set(range(300)) - set(val)), val)
     learner = tree_learner(tmp_path, 10**4, columns=1, max_epochs=1)
     learner.method.reset(task)
-    learner.fit_streamed(task, torch.arange(300), {"features": ArrayTable.of(x)})
+    learner.fit_streamed(task, torch.arange(300), {"features": table_of(x)})
     assert set(learner.method.trees_.feature[learner.method.trees_.feature > 0].tolist()) == {3}
 
 

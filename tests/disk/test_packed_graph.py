@@ -21,7 +21,7 @@ from evengraph.disk import (
     pack_graph,
     unpack_graph,
 )
-from evengraph.disk.packed_graph import ArrayFile, TextArray, encode_texts
+from evengraph.disk.packed_graph import ArrayFile, TextArray
 from evengraph.tables import FeatureEncoder, open_graph
 from evengraph.tables.open import is_graph_file, open_graph_file, read_nodes_table
 
@@ -176,8 +176,9 @@ TEXTS = ["a", "", "zürich", "x" * 300, "b,c", "日本"]
 
 @pytest.fixture
 def array():
-    content, lengths = encode_texts(TEXTS)
-    return TextArray(content, np.concatenate([[0], np.cumsum(lengths)]))
+    content = [text.encode() for text in TEXTS]
+    offsets = np.cumsum([0, *map(len, content)])
+    return TextArray(np.frombuffer(b"".join(content), np.uint8), offsets)
 
 
 def test_rows_slices_and_lists_give_the_texts(array):
@@ -362,9 +363,7 @@ def test_the_folder_appears_only_when_it_is_complete(tmp_path):
 def begin(path, error):
     """Write one stage and end with an error."""
     with PackWriter(path, {"a": 1}) as writer:
-        array = writer.create("x", np.float32, (2, 3))
-        array[:] = 7
-        array.flush()
+        writer.write("x", np.full((2, 3), 7, np.float32))
         writer.finish("features", scale=0.1 + 0.2)
         raise error
 
@@ -374,7 +373,6 @@ def test_finished_stages_survive_a_kill(tmp_path):
         begin(tmp_path / "graph", KeyboardInterrupt())
     assert not is_packed(tmp_path / "graph")
     with PackWriter(tmp_path / "graph", {"a": 1}) as writer:
-        assert writer.resumed
         assert writer.is_done("features")
         assert not writer.is_done("edges")
         assert writer.facts["features"]["scale"] == 0.1 + 0.2
@@ -385,7 +383,7 @@ def test_other_inputs_start_afresh(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         begin(tmp_path / "graph", KeyboardInterrupt())
     with PackWriter(tmp_path / "graph", {"a": 2}) as writer:
-        assert not writer.resumed
+        assert not writer.facts
         assert not list(writer.folder.glob("*.npy"))
 
 
@@ -394,7 +392,7 @@ def test_a_damaged_journal_starts_afresh(tmp_path):
     folder.mkdir()
     (folder / "journal.json").write_text("{")
     with PackWriter(tmp_path / "graph", {}) as writer:
-        assert not writer.resumed
+        assert not writer.facts
 
 
 def test_bad_input_leaves_nothing_behind(tmp_path):
@@ -416,7 +414,7 @@ def test_two_writers_of_one_folder_exclude_each_other(tmp_path):
 def test_empty_arrays_are_written(tmp_path):
     with PackWriter(tmp_path / "graph", {}) as writer:
         write_all(writer)
-        writer.create("indices", np.int32, (0,))
+        writer.write("indices", np.empty(0, np.int32))
         packed = writer.publish(class_names=[])
     assert packed.num_edges == 0
     assert json.loads((packed.path / "graph.json").read_text())["num_edges"] == 0

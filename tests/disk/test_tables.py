@@ -12,7 +12,6 @@ import torch
 
 from evengraph.disk.tables import (
     PREFIX,
-    ArrayTable,
     ColumnTable,
     JoinedTable,
     product_table,
@@ -20,6 +19,7 @@ from evengraph.disk.tables import (
     scaled_table,
     scratch_folder,
 )
+from graphs_on_disk import table_of
 from small_graphs import normal
 
 
@@ -61,7 +61,7 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch, x):
 
 def test_what_a_killed_process_was_writing_is_removed(tmp_path, x):
     gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait()
+    gone.wait(60)
     host = socket.gethostname()
     dead, alive, elsewhere = (
         tmp_path / f".columns-{name}@abc"
@@ -76,7 +76,7 @@ def test_what_a_killed_process_was_writing_is_removed(tmp_path, x):
 
 
 def test_half_precision_is_read_as_single(x):
-    table = ArrayTable.of(x.half())
+    table = table_of(x.half())
     assert torch.equal(table.read(slice(2, 5)), x.half().float()[2:5])
 
 
@@ -99,8 +99,8 @@ def table_row(x, matrix):
 def test_hashes_tell_contents_apart(x, stored):
     matrix = normal(7, 4, seed=1, dtype=torch.float32)
     tables = [
-        ArrayTable.of(x),
-        ArrayTable.of(x + 1),
+        table_of(x),
+        table_of(x + 1),
         product_table(stored, matrix),
         product_table(stored, matrix + 1),
         scaled_table(stored, x[0], torch.tensor(1.0)),
@@ -128,7 +128,7 @@ def test_a_folder_is_gone_after_an_error(tmp_path):
 
 def test_folders_of_killed_processes_are_removed(tmp_path):
     ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
+    ended.wait(60)
     host = socket.gethostname()
     names = [f"{PREFIX}{pid}@{host}@a" for pid in (ended.pid, os.getpid())]
     elsewhere = f"{PREFIX}{ended.pid}@{host}-2@b"  # a machine whose name begins like this one

@@ -28,23 +28,14 @@ PASS_ROWS = 1 << 22
 
 @dataclass(frozen=True, kw_only=True)
 class MethodFit:
-    """Whether a method can be trained on this machine.
-
-    Args:
-        method: Its name.
-        title: Its title.
-        on_disk: Whether it can learn from rows on disk, in any memory.
-        memory: Bytes in memory, about; None if it was not measured.
-        seconds: Time for `epochs` epochs on this number of cores, about.
-        fits: Whether it fits, in memory or on disk.
-    """
+    """Whether a method can be trained on this machine."""
 
     method: str
     title: str
-    on_disk: bool
-    memory: float | None
-    seconds: float | None
-    fits: bool | None
+    on_disk: bool  # whether it can learn from rows on disk, in any memory
+    memory: float | None  # bytes, about; None if it was not measured
+    seconds: float | None  # for `epochs` epochs on this number of cores, about
+    fits: bool | None  # in memory or on disk
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,9 +66,12 @@ class PackedInspection:
 
 def inspect_packed(packed: PackedGraph) -> PackedInspection:
     """Measure a packed graph without reading it as a whole."""
-    largest, isolated = _degrees(packed)
+    largest = isolated = 0
+    for start in range(0, packed.num_nodes, PASS_ROWS):
+        degrees = np.diff(packed.indptr[start : start + PASS_ROWS + 1])
+        largest = max(largest, int(degrees.max(initial=0)))
+        isolated += int((degrees == 0).sum())
     homophily, sampled = _homophily(packed)
-    arrays = [packed.array(name) for name in packed.header["arrays"]]
     free, cores, width = available_memory(), torch.get_num_threads(), stored_width(packed.x)
     return PackedInspection(
         name=str(packed.header.get("name", packed.path.name)),
@@ -91,22 +85,12 @@ def inspect_packed(packed: PackedGraph) -> PackedInspection:
         isolated=isolated,
         homophily=homophily,
         sampled_edges=sampled,
-        disk=sum(array.nbytes for array in arrays),
+        disk=sum(packed.array(name).nbytes for name in packed.header["arrays"]),
         free_memory=free,
         cores=cores,
         epochs=TYPICAL_EPOCHS,
         methods=tuple(_method_fit(name, packed, width, free, cores) for name in METHODS),
     )
-
-
-def _degrees(packed: PackedGraph) -> tuple[int, int]:
-    """The largest degree and the number of nodes without neighbours, in passes."""
-    largest = isolated = 0
-    for start in range(0, packed.num_nodes, PASS_ROWS):
-        degrees = np.diff(packed.indptr[start : start + PASS_ROWS + 1])
-        largest = max(largest, int(degrees.max(initial=0)))
-        isolated += int((degrees == 0).sum())
-    return largest, isolated
 
 
 def _homophily(packed: PackedGraph) -> tuple[float | None, int]:
@@ -115,8 +99,6 @@ def _homophily(packed: PackedGraph) -> tuple[float | None, int]:
     step = max(packed.num_nodes // SAMPLED_BLOCKS, BLOCK_ROWS)
     for start in range(0, packed.num_nodes, step):
         pointers = packed.indptr[start : start + BLOCK_ROWS + 1]
-        if len(pointers) < 2:
-            continue
         neighbours = np.asarray(packed.indices[pointers[0] : pointers[-1]])
         labels = np.repeat(packed.y[start : start + BLOCK_ROWS], np.diff(pointers))
         others = packed.y[neighbours]
@@ -128,19 +110,14 @@ def _homophily(packed: PackedGraph) -> tuple[float | None, int]:
 
 def _method_fit(name: str, packed: PackedGraph, width: float, free: int, cores: int) -> MethodFit:
     """What a method takes; `width` is the stored width of the features."""
-    method = METHODS[name]
-    on_disk = method in LEARNERS
+    method, on_disk = METHODS[name], METHODS[name] in LEARNERS
     width = packed.num_features if method.stores_dense else width
     cost = estimate(name, packed.num_nodes, packed.num_edges, width)
-    fits = cost.memory <= free if cost is not None else None
-    return MethodFit(
-        method=name,
-        title=method.title,
-        on_disk=on_disk,
-        memory=None if cost is None else cost.memory,
-        seconds=None if cost is None else cost.seconds / cores,
-        fits=on_disk or fits,
-    )
+    about = {"method": name, "title": method.title, "on_disk": on_disk}
+    if cost is None:
+        return MethodFit(**about, memory=None, seconds=None, fits=on_disk or None)
+    fits, seconds = on_disk or cost.memory <= free, cost.seconds / cores
+    return MethodFit(**about, memory=cost.memory, seconds=seconds, fits=fits)
 
 
 MAX_CLASSES = 20
@@ -148,15 +125,6 @@ MAX_CLASSES = 20
 
 def packed_view(inspection: Mapping[str, Any]) -> Group:
     """Show size, classes, and what methods need."""
-    parts: list[RenderableType] = [_facts(inspection), Text(), _classes(inspection)]
-    homophily = inspection["homophily"]
-    if homophily is not None:
-        text = f"Neighbours share a class on {homophily:.0%} of {inspection['sampled_edges']:,}"
-        parts.append(Text(f"{text} sampled edges.", style="dim"))
-    return Group(*parts, Text(), methods_view(inspection))
-
-
-def _facts(inspection: Mapping[str, Any]) -> Text:
     line = Text.assemble((str(inspection["name"] or "The graph"), "bold"), "  ")
     facts = [
         f"{inspection['num_nodes']:,} nodes",
@@ -169,10 +137,6 @@ def _facts(inspection: Mapping[str, Any]) -> Text:
     line.append(" · ".join(facts), style="dim")
     line.append(f"\n{degrees} · isolated {inspection['isolated']:,}", style="dim")
     line.append(f"\n{disk} on disk · {free} of memory free", style="dim")
-    return line
-
-
-def _classes(inspection: Mapping[str, Any]) -> RenderableType:
     counts = list(zip(inspection["class_names"], inspection["class_counts"], strict=True))
     table = plain_table(["class"], ["labelled", "share"], dim=["share"])
     for name, count in sorted(counts, key=lambda pair: -pair[1])[:MAX_CLASSES]:
@@ -180,7 +144,12 @@ def _classes(inspection: Mapping[str, Any]) -> RenderableType:
         table.add_row(Text(str(name)), f"{count:,}", f"{share:.2%}")
     labelled = sum(count for _, count in counts)
     table.add_row(Text("unlabelled"), f"{inspection['num_nodes'] - labelled:,}", "")
-    return table
+    parts: list[RenderableType] = [line, Text(), table]
+    homophily = inspection["homophily"]
+    if homophily is not None:
+        text = f"Neighbours share a class on {homophily:.0%} of {inspection['sampled_edges']:,}"
+        parts.append(Text(f"{text} sampled edges.", style="dim"))
+    return Group(*parts, Text(), methods_view(inspection))
 
 
 def methods_view(inspection: Mapping[str, Any]) -> Group:

@@ -32,11 +32,7 @@ INDEX_COLUMN = "__index_level_"  # what pandas calls an index without a name
 class NodeTable:
     """Looks like a DataFrame to those who ask for columns, but holds none of them.
 
-    Args:
-        files: Parquet files.
-        name: What messages call the table.
-        stride: Of every so many rows only the first counts.
-        drop: Columns that are left out.
+    Of every `stride` rows only the first counts. `name` is what messages call the table.
     """
 
     def __init__(
@@ -111,14 +107,9 @@ class NodeTable:
                 yield batch.select(names)
 
 
-FIT_ROWS = 1_000_000
-"""Rows that encoders are fitted to; of a larger table every second, third, ... row."""
-
-BYTES_PER_CELL = 1000
-"""Memory that fitting an encoder takes for a row, at most: text is held several times."""
-
-EDGE_BYTES = 120
-"""Memory that features from the edges take for an entry of the edges."""
+FIT_ROWS = 1_000_000  # that encoders are fitted to; of a larger table every second, third, ... row
+BYTES_PER_CELL = 1000  # to fit an encoder, of a row, at most: text is held several times
+EDGE_BYTES = 120  # to compute features from the edges, of an entry
 
 
 def write_ids(engine: Engine, writer: PackWriter, nodes: TableFiles, id: str | None) -> None:
@@ -133,6 +124,8 @@ def write_ids(engine: Engine, writer: PackWriter, nodes: TableFiles, id: str | N
             for batch in engine.batches(nodes.query([id]), "writing ids"):
                 ids.append(np.asarray(batch.column(0)))
         return
+    import pyarrow as pa
+
     query = f"SELECT CAST({quote_name(id)} AS VARCHAR) FROM ({nodes.query([id])})"
     with (
         ArrayFile(writer.folder / "ids.npy", np.uint8) as texts,
@@ -140,29 +133,20 @@ def write_ids(engine: Engine, writer: PackWriter, nodes: TableFiles, id: str | N
     ):
         offsets.append(np.zeros(1))
         for batch in engine.batches(query, "writing ids"):
-            content, ends = _text_bytes(batch.column(0))
-            offsets.append(ends + texts.length)
-            texts.append(content)
-
-
-def _text_bytes(cells: Any) -> tuple[Any, Any]:
-    """The bytes of an Arrow array of text, and where each text ends among them."""
-    import pyarrow as pa
-
-    cells = cells.cast(pa.large_string())
-    _, offsets, content = cells.buffers()
-    bounds = np.frombuffer(offsets, np.int64)[cells.offset : cells.offset + len(cells) + 1]
-    size = bounds[-1] - bounds[0]
-    content = np.frombuffer(content, np.uint8, size, bounds[0]) if size else np.empty(0, np.uint8)
-    return content, bounds[1:] - bounds[0]
+            cells = batch.column(0).cast(pa.large_string())
+            _, places, content = cells.buffers()
+            bounds = np.frombuffer(places, np.int64)[cells.offset : cells.offset + len(cells) + 1]
+            offsets.append(bounds[1:] - bounds[0] + texts.length)
+            if size := bounds[-1] - bounds[0]:
+                texts.append(np.frombuffer(content, np.uint8, size, bounds[0]))
 
 
 def fit_encoder(nodes: NodeTable, columns: TableColumns) -> tuple[FeatureEncoder, list[str]]:
     """Fit encoders to one column after the other; `structural` ones are left to the caller."""
-    notes, no_edges = Notes(), torch.empty((2, 0), dtype=torch.int64)
+    notes, options = Notes(), {"date_order": columns.date_order}
     features = feature_columns(nodes, columns, notes)
-    order = columns.date_order
-    encoder = FeatureEncoder.fit(nodes, features, edge_index=no_edges, date_order=order)
+    no_edges = torch.empty((2, 0), dtype=torch.int64)
+    encoder = FeatureEncoder.fit(nodes, features, edge_index=no_edges, **options)
     notes += encoder.notes
     note_mixed_columns(nodes, features, encoder, notes)
     if nodes.stride > 1 and encoder.columns:
@@ -220,11 +204,8 @@ def write_features(
 
 
 BLOCK_ROWS = 1 << 20
-MAX_VALUES = 100_000
-"""Distinct labels that are counted; a column with more holds no classes."""
-
-MAX_CELLS = 1000
-"""Cells of each label that are shown to `encode_labels`: enough to tell rare classes."""
+MAX_VALUES = 100_000  # distinct labels that are counted; a column with more holds no classes
+MAX_CELLS = 1000  # of each label that `encode_labels` sees: enough to tell rare classes
 
 
 def write_roles(writer: PackWriter, nodes: NodeTable, columns: TableColumns) -> dict[str, Any]:
