@@ -134,6 +134,7 @@ FACTOR = 8  # bytes of a node's factor in the matrix
 LINE = 16  # columns of a cache line: rows that begin within one are read more slowly
 FEWER = 4  # times as few columns at a time are worth keeping the matrix
 SHARE = 0.125  # of the memory for the block of rows that is being made
+CPU = torch.device("cpu")
 GPU_SHARE = 0.8  # of the free memory of a GPU
 VISIBLE = 90.0  # seconds until a file is seen by other machines; NFS looks again after 60
 VERSION = "1"  # of the results; incremented when the same input gives other numbers
