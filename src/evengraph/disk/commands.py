@@ -62,7 +62,16 @@ def pack(
     from evengraph.disk.packing import memory_limit, pack_toy
     from evengraph.disk.packing import pack as pack_data
 
-    started, arguments = monotonic(), _arguments(data, edges, columns)
+    started, arguments = monotonic(), dict[str, Any](columns)
+    for name in {"drop", "unlabelled"} & arguments.keys():
+        arguments[name] = [item.strip() for item in columns[name].split(",") if item.strip()]
+    if edges is None and len(data) == 2:
+        data, edges = data[:1], data[1]
+    if edges is None and len(data) > 1:
+        raise ValueError(
+            "with many files, give the edges by --edges: evengraph pack nodes-*.parquet --edges "
+            "'edges-*.parquet'."
+        )
     with _progress() as progress:
         if nodes is not None:
             if data != ["toy"]:
@@ -79,8 +88,9 @@ def pack(
                 progress=progress,
             )
         else:
-            arguments |= {"memory": memory, "dtype": dtype, "root": data_root}
-            packed = pack_data(path=to, progress=progress, **arguments)
+            arguments |= {"memory": memory, "dtype": dtype, "root": data_root, "edges": edges}
+            paths = data[0] if len(data) == 1 else data
+            packed = pack_data(paths, to, progress=progress, **arguments)
     print_notes(packed.header["notes"], err)
     size = format_size(sum(path.stat().st_size for path in packed.path.iterdir()))
     counts = (
@@ -89,21 +99,6 @@ def pack(
     )
     out.print(f"{counts}; {size} in {monotonic() - started:.0f} s", soft_wrap=True)
     print_written(to)
-
-
-def _arguments(data: list[str], edges: str | None, columns: Columns) -> dict[str, Any]:
-    """The tables and the column arguments of `pack`."""
-    arguments: dict[str, Any] = dict(columns)
-    for name in {"drop", "unlabelled"} & arguments.keys():
-        arguments[name] = [item.strip() for item in columns[name].split(",") if item.strip()]
-    if edges is None and len(data) == 2:
-        data, edges = data[:1], data[1]
-    if edges is None and len(data) > 1:
-        raise ValueError(
-            "with many files, give the edges by --edges: evengraph pack nodes-*.parquet --edges "
-            "'edges-*.parquet'."
-        )
-    return {"data": data[0] if len(data) == 1 else data, "edges": edges, **arguments}
 
 
 @contextmanager

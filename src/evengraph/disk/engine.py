@@ -23,11 +23,17 @@ from evengraph.tables import TableColumns, UnknownNodeError
 from evengraph.tables.cells import location, plural
 from evengraph.tables.read import csv_header, table_suffix
 
+# called with the name of a stage and its share that is done, or None if that is not known
 Progress = Callable[[str, float | None], None]
-"""Called with the name of a stage and its share that is done, or None if that is not known."""
-
 POLL_SECONDS = 0.5
 BATCH_ROWS = 1 << 20
+STREAMED = (".parquet", ".csv", ".tsv", ".csv.gz", ".tsv.gz")  # can be larger than memory
+Keys = tuple[NDArray[np.int64], NDArray[np.float64] | None]
+INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
+SPACES = "' ' || chr(9) || chr(10) || chr(11) || chr(12) || chr(13) || chr(160)"
+RANGES = 4096  # of nodes; edges are counted in each before they are sorted
+SORT_BYTES = 80  # memory that DuckDB takes to sort an edge, and as much again to be safe
+WHOLE_NUMBER = r"'^(-?\d+)\.0+$'"  # pandas writes 3 as 3.0 in a column with empty cells
 
 
 def no_progress(stage: str, share: float | None) -> None:
@@ -64,15 +70,6 @@ class Engine:
         self.connection.execute(f"SET preserve_insertion_order = {ordered}")
         with self._watch(stage), self._own_errors():
             self.connection.execute(query)
-
-    def insert(self, table: str, columns: Sequence[NDArray[Any]]) -> None:
-        """Append rows to a table, given by its columns."""
-        from pyarrow import Table
-
-        rows = Table.from_arrays(columns, names=[f"c{i}" for i in range(len(columns))])
-        self.connection.register("rows", rows)
-        self.run(f"INSERT INTO {table} SELECT * FROM rows", ordered=False)
-        self.connection.unregister("rows")
 
     def values(self, query: str) -> Any:
         """The row of a result of one row; None if there is none."""
@@ -151,10 +148,6 @@ def quote_value(value: Any) -> str:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return f"[{', '.join(quote_value(item) for item in value)}]"
     return "'" + str(value).replace("'", "''") + "'"
-
-
-STREAMED = (".parquet", ".csv", ".tsv", ".csv.gz", ".tsv.gz")
-"""Suffixes of tables that can be larger than memory."""
 
 
 @dataclass(frozen=True)
@@ -271,15 +264,6 @@ def find_files(table: str | Path | Sequence[str | Path]) -> TableFiles:
         if table_suffix(path) not in STREAMED:
             raise ValueError(f"{path} must end in {', '.join(STREAMED)}.")
     return TableFiles(tuple(paths))
-
-
-Keys = tuple[NDArray[np.int64], NDArray[np.float64] | None]
-
-INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
-SPACES = "' ' || chr(9) || chr(10) || chr(11) || chr(12) || chr(13) || chr(160)"
-RANGES = 4096  # of nodes; edges are counted in each before they are sorted
-SORT_BYTES = 80  # memory that DuckDB takes to sort an edge, and as much again to be safe
-WHOLE_NUMBER = r"'^(-?\d+)\.0+$'"  # pandas writes 3 as 3.0 in a column with empty cells
 
 
 class Ends(NamedTuple):

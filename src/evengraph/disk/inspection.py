@@ -24,6 +24,7 @@ from evengraph.report.terminal import plain_table
 SCHEMA = 1
 SAMPLED_BLOCKS, BLOCK_ROWS = 64, 4096
 PASS_ROWS = 1 << 22
+MAX_CLASSES = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +72,15 @@ def inspect_packed(packed: PackedGraph) -> PackedInspection:
         degrees = np.diff(packed.indptr[start : start + PASS_ROWS + 1])
         largest = max(largest, int(degrees.max(initial=0)))
         isolated += int((degrees == 0).sum())
-    homophily, sampled = _homophily(packed)
+    same = sampled = 0  # edges between labelled nodes, in blocks of rows across the graph
+    step = max(packed.num_nodes // SAMPLED_BLOCKS, BLOCK_ROWS)
+    for start in range(0, packed.num_nodes, step):
+        pointers = packed.indptr[start : start + BLOCK_ROWS + 1]
+        others = packed.y[np.asarray(packed.indices[pointers[0] : pointers[-1]])]
+        labels = np.repeat(packed.y[start : start + BLOCK_ROWS], np.diff(pointers))
+        known = (labels >= 0) & (others >= 0)
+        same += int((labels[known] == others[known]).sum())
+        sampled += int(known.sum())
     free, cores, width = available_memory(), torch.get_num_threads(), stored_width(packed.x)
     return PackedInspection(
         name=str(packed.header.get("name", packed.path.name)),
@@ -83,7 +92,7 @@ def inspect_packed(packed: PackedGraph) -> PackedInspection:
         mean_degree=packed.num_edges / max(packed.num_nodes, 1),
         largest_degree=largest,
         isolated=isolated,
-        homophily=homophily,
+        homophily=same / sampled if sampled else None,
         sampled_edges=sampled,
         disk=sum(packed.array(name).nbytes for name in packed.header["arrays"]),
         free_memory=free,
@@ -91,21 +100,6 @@ def inspect_packed(packed: PackedGraph) -> PackedInspection:
         epochs=TYPICAL_EPOCHS,
         methods=tuple(_method_fit(name, packed, width, free, cores) for name in METHODS),
     )
-
-
-def _homophily(packed: PackedGraph) -> tuple[float | None, int]:
-    """Share of the edges that join nodes of one class, from blocks of rows across the graph."""
-    same = total = 0
-    step = max(packed.num_nodes // SAMPLED_BLOCKS, BLOCK_ROWS)
-    for start in range(0, packed.num_nodes, step):
-        pointers = packed.indptr[start : start + BLOCK_ROWS + 1]
-        neighbours = np.asarray(packed.indices[pointers[0] : pointers[-1]])
-        labels = np.repeat(packed.y[start : start + BLOCK_ROWS], np.diff(pointers))
-        others = packed.y[neighbours]
-        known = (labels >= 0) & (others >= 0)
-        same += int((labels[known] == others[known]).sum())
-        total += int(known.sum())
-    return (same / total if total else None), total
 
 
 def _method_fit(name: str, packed: PackedGraph, width: float, free: int, cores: int) -> MethodFit:
@@ -118,9 +112,6 @@ def _method_fit(name: str, packed: PackedGraph, width: float, free: int, cores: 
         return MethodFit(**about, memory=None, seconds=None, fits=on_disk or None)
     fits, seconds = on_disk or cost.memory <= free, cost.seconds / cores
     return MethodFit(**about, memory=cost.memory, seconds=seconds, fits=fits)
-
-
-MAX_CLASSES = 20
 
 
 def packed_view(inspection: Mapping[str, Any]) -> Group:

@@ -70,10 +70,14 @@ from evengraph.training.ranks import (
 FULL = 2**16  # rows up to which an epoch sees all of them
 BATCH = 2**13  # labelled rows, and others, in an epoch on more
 NO_EDGES = sp.csr_matrix((0, 0))  # a loss on rows does not use them
-Rows = Mapping[str, Tensor]
-"""Rows of some nodes by the name of their table, (n, width) each."""
-
+Rows = Mapping[str, Tensor]  # of some nodes by the name of their table, (n, width) each
 M = TypeVar("M", bound=Method)
+SAMPLE = 200_000  # rows that bins are computed from, as by LightGBM itself
+SMALLEST = 2**10  # rows, however little memory there is
+SAMPLE_SHARE = 8  # of the memory are in this sample, in double precision
+TRAINING_SHARE, VALIDATION_SHARE = 2, 4  # of the memory are in what is stored per row
+SUMS_SHARE = 8  # of the memory are in what rounds add to the validation rows
+NODE_BYTES = 60  # of a labelled node: its number, label, weight and signature
 
 
 class Learner(ABC, Generic[M]):
@@ -106,8 +110,7 @@ class Learner(ABC, Generic[M]):
 class NetworkLearner(Learner[M]):
     """A network that learns from more rows than fit in memory, and draws some in each epoch."""
 
-    networks: int = 1
-    """Networks that predict every validation node."""
+    networks: int = 1  # that predict every validation node
 
     def drawn_per_epoch(self) -> tuple[int, int]:
         """Labelled rows, and others, that an epoch draws."""
@@ -165,6 +168,8 @@ class RowEpoch:
     ) -> None:
         self.net, self.supply, self.links, self.on_labels = net, supply, links, on_labels
         self.pseudo_weight, self.rare = pseudo_weight, rare_class(supply.task)
+        # what a checkpoint stores beside the weights
+        self.state_dict, self.load_state_dict = supply.state_dict, supply.load_state_dict
 
     def __call__(self) -> tuple[Tensor, Tensor]:
         """Loss and score of the present weights."""
@@ -193,14 +198,6 @@ class RowEpoch:
             pseudo = pseudo_label_loss(logits[~known], predicted, selected, ranks)
             loss = loss + self.pseudo_weight * pseudo
         return loss, score
-
-    def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint stores beside the weights."""
-        return self.supply.state_dict()
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
-        self.supply.load_state_dict(state)
 
 
 def _batch(shard: Shard, ranks: Ranks, *, with_others: bool) -> tuple[Part, Tensor, int, int]:
@@ -510,13 +507,6 @@ class TreeLearner(_Hops[Boosting]):
                 sums += added
                 yield sums
 
-
-SAMPLE = 200_000  # rows that bins are computed from, as by LightGBM itself
-SMALLEST = 2**10  # rows, however little memory there is
-SAMPLE_SHARE = 8  # of the memory are in this sample, in double precision
-TRAINING_SHARE, VALIDATION_SHARE = 2, 4  # of the memory are in what is stored per row
-SUMS_SHARE = 8  # of the memory are in what rounds add to the validation rows
-NODE_BYTES = 60  # of a labelled node: its number, label, weight and signature
 
 LEARNERS: dict[type[Method], type[Learner[Any]]] = {
     Unison: _Unison,

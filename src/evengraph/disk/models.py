@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -32,6 +30,7 @@ from evengraph.disk.tables import (
     ArrayTable,
     Rows,
     Table,
+    atomic_file,
     features,
     joined_hash,
     row_slices,
@@ -49,6 +48,19 @@ from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.training import Callback, History
 from evengraph.training.loop import Checkpoint
 from evengraph.training.ranks import ALONE, Ranks
+
+LARGEST = 2**18  # rows in memory of each kind, for methods that need all of them at once
+SMALLEST = 2**10
+SHARE = 0.35  # of the memory for these rows
+COPIES = 2.5  # of a row: as it was read, and in the shape to learn from
+PREDICTED = 2**14  # rows that are read at a time to predict them
+STEP = 2**10  # of these are predicted at a time: larger arrays would be new memory each time
+CACHE = "propagated"
+SCORES = 0.1  # of the memory for predictions of validation nodes
+SCORED = 3  # copies of these: as probabilities, joined, and while they are ranked
+VERSION = "2"  # of checkpoints; incremented when training changes
+MIN_MEMORY = 32 * 2**20  # to work from disk, besides Python and torch
+SUFFIXES = (".csv", ".parquet", ".npy")
 
 
 def sample_nodes(task: Task, room: int, seed: int) -> Tensor:
@@ -140,18 +152,6 @@ def without_features(labels: Tensor, num_features: int) -> Data:
     return Data(x=x, edge_index=torch.empty(2, 0, dtype=torch.long), y=labels)
 
 
-LARGEST = 2**18  # rows in memory of each kind, for methods that need all of them at once
-SMALLEST = 2**10
-SHARE = 0.35  # of the memory for these rows
-COPIES = 2.5  # of a row: as it was read, and in the shape to learn from
-PREDICTED = 2**14  # rows that are read at a time to predict them
-STEP = 2**10  # of these are predicted at a time: larger arrays would be new memory each time
-CACHE = "propagated"
-SCORES = 0.1  # of the memory for predictions of validation nodes
-SCORED = 3  # copies of these: as probabilities, joined, and while they are ranked
-VERSION = "2"  # of checkpoints; incremented when training changes
-
-
 @dataclass(frozen=True, eq=False)
 class DiskGraph:
     """A packed graph, and what is computed from it within a limit of memory."""
@@ -181,7 +181,7 @@ class DiskGraph:
         Args:
             packed: The graph.
             memory: Bytes to use.
-            folder: Where to store propagated features; by default in the folder of the graph.
+            folder: Where to store propagated features. Default: in the folder of the graph.
             device: Where to propagate, and to train and predict networks.
             progress: Called with the name of a stage and the share of it that is done.
             ranks: The processes that work on it together (`joined_ranks`). The folder must be the
@@ -235,16 +235,16 @@ class DiskGraph:
         row = int(FLOAT * COPIES * max(learner.row_width(self.x.shape[1]), 1))
         room = max(int(SHARE * self._limit) // (3 * row), SMALLEST)  # rows of each kind
         fits = task.graph.num_nodes <= min(room, LARGEST)
-        callbacks = {"on_epoch": on_epoch, "progress": progress}
+        options = {"seed": seed, "on_epoch": on_epoch, "progress": progress}
         if isinstance(learner, NetworkLearner) and not fits:
-            self._fit_shards(learner, hide_others(task), room, seed, callbacks)
+            self._fit_shards(learner, hide_others(task), room, options)
         elif isinstance(learner, TreeLearner) and learner.method.engine == "lightgbm" and not fits:
             limits = learner.streamed_rows(self.x.shape[1], task.num_classes)
             nodes = sample_labelled(task, limits, seed)
-            self._fit_part(learner, task, nodes, seed, callbacks, learner.fit_streamed)
+            self._fit_part(learner, task, nodes, options, learner.fit_streamed)
         else:
             nodes = sample_nodes(task, min(room, LARGEST), seed)
-            self._fit_part(learner, task, nodes, seed, callbacks)
+            self._fit_part(learner, task, nodes, options)
         return method
 
     def _fit_part(
@@ -252,8 +252,7 @@ class DiskGraph:
         learner: Learner[Any],
         task: Task,
         nodes: Tensor,
-        seed: int,
-        callbacks: dict[str, Any],
+        options: dict[str, Any],
         stream: Callable[[Task, Tensor, Mapping[str, Table]], None] | None = None,
     ) -> None:
         """Train on the rows of some nodes, in memory or in passes."""
@@ -267,16 +266,11 @@ class DiskGraph:
             learner.fit_rows(part, {name: table.read(own) for name, table in tables.items()})
 
         labelled = nodes[part.train], part.graph.y[part.train]
-        self._learn(learner, part, labelled, [nodes], learn, seed, callbacks)
+        self._learn(learner, part, labelled, [nodes], learn, options)
         learner.method.notes_ = [*learner.method.notes_, *sampling_notes(task, part)]
 
     def _fit_shards(
-        self,
-        learner: NetworkLearner[Any],
-        task: Task,
-        room: int,
-        seed: int,
-        callbacks: dict[str, Any],
+        self, learner: NetworkLearner[Any], task: Task, room: int, options: dict[str, Any]
     ) -> None:
         """Train on all labelled rows, of which `room` at a time are in memory."""
         method = learner.method
@@ -287,7 +281,7 @@ class DiskGraph:
             epochs=max(method.max_epochs, 1),
             drawn=learner.drawn_per_epoch(),
             validated=max(int(SCORES * self._limit) // scored, SMALLEST),
-            seed=seed,
+            seed=options["seed"],
         )
 
         def learn(tables: Mapping[str, Table]) -> None:
@@ -296,7 +290,7 @@ class DiskGraph:
 
         train = torch.cat(plan.labelled).sort().values
         labelled = train, task.graph.y[train]
-        self._learn(learner, task, labelled, plan.files.values(), learn, seed, callbacks)
+        self._learn(learner, task, labelled, plan.files.values(), learn, options)
         method.notes_ = [*method.notes_, plan_note(task, plan)]
 
     def _learn(
@@ -306,8 +300,7 @@ class DiskGraph:
         labelled: tuple[Tensor, Tensor],
         nodes: Iterable[Tensor],
         fit: Callable[[Mapping[str, Table]], None],
-        seed: int,
-        callbacks: dict[str, Any],
+        options: dict[str, Any],
     ) -> None:
         """Fit to the tables, with a checkpoint named by everything that has an influence.
 
@@ -324,11 +317,11 @@ class DiskGraph:
             tables = learner.fit_tables(self.x)
             contents = (table.content_hash for table in tables.values())
             tensors = map(tensor_hash, (*nodes, task.graph.y, task.train, task.val))
-            key = joined_hash(VERSION, *contents, repr(method), str(seed), *tensors)
+            key = joined_hash(VERSION, *contents, repr(method), str(options["seed"]), *tensors)
             checkpoint.path = folder / f"training-{key[:24]}.pt"
             fit(tables)
 
-        method.learn(learn, seed=seed, ranks=ranks, checkpoint=checkpoint, **callbacks)
+        method.learn(learn, ranks=ranks, checkpoint=checkpoint, **options)
 
     def predict(self, method: Method) -> Iterator[tuple[slice, Tensor]]:
         """Class probabilities of all nodes, a block of rows at a time, (rows, C)."""
@@ -414,9 +407,6 @@ def check_method(method: Method, ranks: Ranks = ALONE) -> None:
         )
 
 
-MIN_MEMORY = 32 * 2**20  # to work from disk, besides Python and torch
-
-
 def open_on_disk(
     path: str | Path,
     memory: str | int | None = None,
@@ -447,9 +437,6 @@ def open_on_disk(
 def exceeds_memory(path: str | Path) -> bool:
     """Whether a packed graph does not fit in memory."""
     return memory_to_read(PackedGraph.open(path)) > available_memory()
-
-
-SUFFIXES = (".csv", ".parquet", ".npy")
 
 
 def write_predictions(
@@ -518,31 +505,23 @@ def _writer(
         except ImportError:
             message = "pyarrow is not installed; try: pip install pyarrow."
             raise MissingPackageError(message) from None
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file, ExitStack() as opened:
+    with atomic_file(path, f".{path.name}.") as file, ExitStack() as opened:
+        if suffix == ".npy":
+            header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(file, header)
+        writers: list[Any] = []
+
+        def write(rows: slice, table: dict[str, NDArray[Any]], probabilities: Tensor) -> None:
             if suffix == ".npy":
-                header = {"descr": "<f4", "fortran_order": False, "shape": shape}
-                np.lib.format.write_array_header_1_0(file, header)
-            writers: list[Any] = []
+                file.write(probabilities.float().contiguous().numpy().tobytes())
+            elif suffix == ".csv":
+                first, options = rows.start == 0, {"index": False, "lineterminator": "\n"}
+                frame = pandas.DataFrame(table)
+                frame.to_csv(file, mode="wb", header=first, float_format="%.6f", **options)
+            else:
+                content = pa.table(table)
+                if not writers:
+                    writers.append(opened.enter_context(ParquetWriter(file, content.schema)))
+                writers[0].write_table(content)
 
-            def write(rows: slice, table: dict[str, NDArray[Any]], probabilities: Tensor) -> None:
-                if suffix == ".npy":
-                    file.write(probabilities.float().contiguous().numpy().tobytes())
-                elif suffix == ".csv":
-                    first, options = rows.start == 0, {"index": False, "lineterminator": "\n"}
-                    frame = pandas.DataFrame(table)
-                    frame.to_csv(file, mode="wb", header=first, float_format="%.6f", **options)
-                else:
-                    content = pa.table(table)
-                    if not writers:
-                        writers.append(opened.enter_context(ParquetWriter(file, content.schema)))
-                    writers[0].write_table(content)
-
-            yield write
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+        yield write

@@ -27,6 +27,12 @@ from evengraph.tables.notes import NoteKind, Notes
 
 READ_ROWS = 1 << 17
 INDEX_COLUMN = "__index_level_"  # what pandas calls an index without a name
+FIT_ROWS = 1_000_000  # that encoders are fitted to; of a larger table every second, third, ... row
+BYTES_PER_CELL = 1000  # to fit an encoder, of a row, at most: text is held several times
+EDGE_BYTES = 120  # to compute features from the edges, of an entry
+BLOCK_ROWS = 1 << 20
+MAX_VALUES = 100_000  # distinct labels that are counted; a column with more holds no classes
+MAX_CELLS = 1000  # of each label that `encode_labels` sees: enough to tell rare classes
 
 
 class NodeTable:
@@ -105,11 +111,6 @@ class NodeTable:
         for file in self._files:
             for batch in file.iter_batches(batch_size=size, columns=names):
                 yield batch.select(names)
-
-
-FIT_ROWS = 1_000_000  # that encoders are fitted to; of a larger table every second, third, ... row
-BYTES_PER_CELL = 1000  # to fit an encoder, of a row, at most: text is held several times
-EDGE_BYTES = 120  # to compute features from the edges, of an entry
 
 
 def write_ids(engine: Engine, writer: PackWriter, nodes: TableFiles, id: str | None) -> None:
@@ -203,11 +204,6 @@ def write_features(
             progress("encoding features", x.length / nodes.num_rows)
 
 
-BLOCK_ROWS = 1 << 20
-MAX_VALUES = 100_000  # distinct labels that are counted; a column with more holds no classes
-MAX_CELLS = 1000  # of each label that `encode_labels` sees: enough to tell rare classes
-
-
 def write_roles(writer: PackWriter, nodes: NodeTable, columns: TableColumns) -> dict[str, Any]:
     """Write classes, masks and times; returns class names, class sizes and notes."""
     notes, codes = Notes(), dict[Any, int]()
@@ -223,8 +219,18 @@ def write_roles(writer: PackWriter, nodes: NodeTable, columns: TableColumns) -> 
                 labels = block[columns.label].map(codes).fillna(-1).to_numpy(np.int64)
                 sizes += np.bincount(labels[labels >= 0], minlength=len(sizes))
                 file.append(labels)
-    if columns.split is not None:
-        _write_masks(writer, nodes, columns.split, notes, columns.label is not None)
+    parts: dict[str, list[Any]] = {}
+    for block in nodes.blocks([columns.split], BLOCK_ROWS) if columns.split is not None else ():
+        for part, mask in read_split(block[columns.split], nodes.attrs["file"]).items():
+            parts.setdefault(part, []).append(mask)
+    for part, masks in parts.items():
+        mask = np.concatenate(masks)
+        if mask.any():
+            writer.write(f"{part}_mask", mask)
+        unlabelled = int((mask & (writer.read("y") < 0)).sum())
+        if unlabelled and columns.label is not None:
+            text = f"Nodes marked {part} but left out, because they have no label: {unlabelled}."
+            notes.add(NoteKind.SPLIT, text)
     if columns.time is not None:
         times = read_times(nodes[columns.time], nodes.attrs["file"], columns.date_order)
         writer.write("time", times)
@@ -252,23 +258,3 @@ def _classes(
         notes[:] = [note for note in notes if note.kind != NoteKind.EMPTY_LABELS]
     firsts = np.cumsum([0, *shown[:-1]])
     return dict(zip(counts, labels[firsts].tolist(), strict=True)), class_names
-
-
-def _write_masks(
-    writer: PackWriter, nodes: NodeTable, column: str, notes: Notes, labelled: bool
-) -> None:
-    """Write the masks of the parts that have nodes."""
-    parts: dict[str, list[Any]] = {}
-    for block in nodes.blocks([column], BLOCK_ROWS):
-        for part, mask in read_split(block[column], nodes.attrs["file"]).items():
-            parts.setdefault(part, []).append(mask)
-    labels = writer.read("y")
-    for part, masks in parts.items():
-        mask = np.concatenate(masks)
-        if not mask.any():
-            continue
-        writer.write(f"{part}_mask", mask)
-        unlabelled = int((mask & (labels < 0)).sum())
-        if unlabelled and labelled:
-            text = f"Nodes marked {part} but left out, because they have no label: {unlabelled}."
-            notes.add(NoteKind.SPLIT, text)

@@ -38,6 +38,12 @@ DTYPES = {
     "test_mask": ("bool",),
     "time": ("int64", "int32", "float64", "float32"),
 }
+FORMAT = 1
+REQUIRED = ("indptr", "indices", "x", "y", "ids")
+MASKS = ("train", "val", "test")
+# what NumPy raises for arrays that are damaged
+UNREADABLE = (OSError, ValueError, EOFError, SyntaxError, TokenError)
+DAMAGE = (*UNREADABLE, MemoryError, OverflowError, Warning)
 
 
 def check_header(header: Mapping[str, Any]) -> None:
@@ -168,14 +174,6 @@ def _objects(texts: list[str]) -> NDArray[Any]:
     result = np.empty(len(texts), dtype=object)
     result[:] = texts
     return result
-
-
-FORMAT = 1
-REQUIRED = ("indptr", "indices", "x", "y", "ids")
-MASKS = ("train", "val", "test")
-# what NumPy raises for arrays that are damaged
-UNREADABLE = (OSError, ValueError, EOFError, SyntaxError, TokenError)
-DAMAGE = (*UNREADABLE, MemoryError, OverflowError, Warning)
 
 
 class PackError(ValueError):

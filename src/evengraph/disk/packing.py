@@ -57,6 +57,10 @@ from evengraph.tables.read import table_suffix
 
 BASE = 2**29  # memory of the process before it reads anything: Python, torch and Arrow
 ENGINE_SHARE = 0.75  # of the other memory for DuckDB; the rest is for batches of rows
+Tables = str | Path | Sequence[str | Path]
+NODE_BYTES = 100  # of a node: class, popularity, order by class, and copies while they are made
+# drawn at once: the same for any memory, so that the graph is the same
+BLOCK_PAIRS, BLOCK_ROWS = 1 << 20, 1 << 17
 
 
 @dataclass(kw_only=True)
@@ -80,6 +84,7 @@ class TablePacker:
             "drop": list(self.drop),
             "dtype": self.dtype,
         }
+        self._room = max(self.memory - BASE, self.memory // 4)  # bytes for data
         with PackWriter(path, source) as self.writer:
             database = self.writer.folder / "work.duckdb"
             self.engine = Engine(database, int(ENGINE_SHARE * self._room), self.progress)
@@ -99,11 +104,6 @@ class TablePacker:
                 columns=facts["plan"]["columns"],
                 notes=[note for stage in facts.values() for note in stage.get("notes", ())],
             )
-
-    @property
-    def _room(self) -> int:
-        """Bytes for data."""
-        return max(self.memory - BASE, self.memory // 4)
 
     def _run(self, stage: Any) -> None:
         """Run a stage unless it is finished, and write its facts into the journal."""
@@ -201,9 +201,6 @@ class TablePacker:
 
     def _node_table(self, stride: int = 1) -> NodeTable:
         return NodeTable(self.table, self.nodes.name, stride=stride, drop=self.drop)
-
-
-Tables = str | Path | Sequence[str | Path]
 
 
 @one_line_errors()
@@ -321,11 +318,6 @@ def _pack_in_memory(
     )
 
 
-NODE_BYTES = 100  # of a node: class, popularity, order by class, and copies while they are made
-# drawn at once: the same for any memory, so that the graph is the same
-BLOCK_PAIRS, BLOCK_ROWS = 1 << 20, 1 << 17
-
-
 def pack_toy(
     path: str | Path,
     *,
@@ -398,13 +390,18 @@ def pack_toy(
 def _draw_edges(
     writer: PackWriter, draw: PairSampler, num_pairs: int, memory: int, progress: Progress
 ) -> None:
+    from pyarrow import Table
+
     num_nodes = len(draw.labels)
     engine = Engine(writer.folder / "work.duckdb", memory, progress)
     try:
         engine.run("CREATE OR REPLACE TABLE links (s BIGINT, t BIGINT)")
         for start in range(0, num_pairs, BLOCK_PAIRS):
             progress("drawing edges", start / num_pairs)
-            engine.insert("links", np.divmod(draw(min(BLOCK_PAIRS, num_pairs - start)), num_nodes))
+            ends = np.divmod(draw(min(BLOCK_PAIRS, num_pairs - start)), num_nodes)
+            engine.connection.register("pairs", Table.from_arrays(ends, names=["s", "t"]))
+            engine.run("INSERT INTO links SELECT * FROM pairs", ordered=False)
+            engine.connection.unregister("pairs")
         write_edges(engine, writer, num_nodes, weighted=False)
     finally:
         engine.close()

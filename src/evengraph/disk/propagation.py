@@ -7,13 +7,11 @@ matrix in memory (`ops.sparse`), so that products are equal bit by bit.
 from __future__ import annotations
 
 import math
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
 from pathlib import Path
-from time import monotonic, sleep
 from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
@@ -30,22 +28,37 @@ from evengraph.disk.tables import (
     JoinedTable,
     Rows,
     Table,
+    check_disk,
     joined_hash,
     product_table,
     row_slices,
     scaled_table,
+    wait_until,
 )
 from evengraph.nn.members import HOPS, LENGTH, Components, Views, averaged_over_similar
 from evengraph.ops.features import EXTRA, LARGEST, SEED, eigenvectors
 from evengraph.ops.sparse import csr, product
 from evengraph.training.ranks import ALONE, Ranks
 
+# `symmetric` and `row` have self-loops, as in `normalise`; `mean` is over neighbours alone
 Kind = Literal["symmetric", "row", "mean", "mean transposed"]
-"""`symmetric` and `row` have self-loops, as in `normalise`; `mean` is over neighbours alone."""
-
 ENTRY_BYTES = 48  # of an entry while its block is made
 KEPT_BYTES = 8  # of an entry in a block: a column and a value
 PASS = 2**22  # entries that are read at a time where only sums are wanted
+BUFFERS = 3  # of the columns: the start, the current step and the next one
+FLOAT = 4
+FACTOR = 8  # bytes of a node's factor in the matrix
+LINE = 16  # columns of a cache line: rows that begin within one are read more slowly
+FEWER = 4  # times as few columns at a time are worth keeping the matrix
+SHARE = 0.125  # of the memory for the block of rows that is being made
+CPU = torch.device("cpu")
+GPU_SHARE = 0.8  # of the free memory of a GPU
+VERSION = "1"  # of the results; incremented when the same input gives other numbers
+Progress = Callable[[str, float], None]  # the name of a stage, and the share of it that is done
+MOST_ROWS, LEAST_ROWS = 2**14, 2**8  # of a block
+ROWS_SHARE = 64  # of the memory are in a block; reading and evaluating it takes several copies
+ONE = torch.tensor(1.0)
+SIMILAR_BYTES = 3_000  # per node, while similar nodes are searched for
 
 
 class Operator:
@@ -106,40 +119,16 @@ class Operator:
         return total / len(weights) if total else 1.0
 
     @cached_property
-    def _factor(self) -> NDArray[np.float64]:
+    def _factor(self) -> NDArray[Any]:
         """What the entries of a row, or of a row and a column, are multiplied with, (N,)."""
-        degree = self._degrees + (1.0 if self.has_loops else 0.0)
-        if self.kind == "symmetric":
-            root: NDArray[np.float64] = degree**-0.5
-            return root
-        return 1 / np.where(degree, degree, 1)
-
-    @cached_property
-    def _degrees(self) -> NDArray[np.float64]:
-        """Sums of the weights of each node's edges, without self-loops, (N,)."""
-        if self.links.edge_weight is None:
-            return np.diff(self.links.array("indptr")).astype(np.float64)
-        degrees = np.zeros(self.num_nodes)
-        for rows in self.blocks(PASS * ENTRY_BYTES):
-            pointers, _, weights = self._entries(rows)
-            assert weights is not None
-            owners = np.repeat(np.arange(len(pointers) - 1), np.diff(pointers))
-            degrees[rows] = np.bincount(owners, weights, minlength=len(pointers) - 1)
-        return degrees
-
-
-BUFFERS = 3  # of the columns: the start, the current step and the next one
-FLOAT = 4
-FACTOR = 8  # bytes of a node's factor in the matrix
-LINE = 16  # columns of a cache line: rows that begin within one are read more slowly
-FEWER = 4  # times as few columns at a time are worth keeping the matrix
-SHARE = 0.125  # of the memory for the block of rows that is being made
-CPU = torch.device("cpu")
-GPU_SHARE = 0.8  # of the free memory of a GPU
-VISIBLE = 90.0  # seconds until a file is seen by other machines; NFS looks again after 60
-VERSION = "1"  # of the results; incremented when the same input gives other numbers
-
-Progress = Callable[[str, float], None]  # the name of a stage, and the share of it that is done
+        degree = np.diff(self.links.array("indptr")).astype(np.float64)
+        if self.links.edge_weight is not None:  # sums of weights
+            for rows in self.blocks(PASS * ENTRY_BYTES):
+                pointers, _, weights = self._entries(rows)
+                owners = np.repeat(np.arange(len(pointers) - 1), np.diff(pointers))
+                degree[rows] = np.bincount(owners, weights, minlength=len(pointers) - 1)
+        degree += self.has_loops
+        return degree**-0.5 if self.kind == "symmetric" else 1 / np.where(degree, degree, 1)
 
 
 class Walk(NamedTuple):
@@ -148,14 +137,6 @@ class Walk(NamedTuple):
     kind: Kind
     steps: int
     teleport: float = 0.0
-
-    @property
-    def transposed(self) -> Walk:
-        """The walk of the transposed matrix."""
-        kinds: dict[Kind, Kind] = {"mean": "mean transposed", "mean transposed": "mean"}
-        if self.kind == "row":
-            raise ValueError("The transpose of row normalisation is not available in blocks.")
-        return self._replace(kind=kinds.get(self.kind, self.kind))
 
     def __str__(self) -> str:
         return f"{self.kind} {self.steps} {self.teleport!r}"
@@ -232,14 +213,8 @@ class Workspace:
 
     def _complete(self, result: ColumnTable) -> ColumnTable:
         """The table, once all columns are seen from here: other machines may have written them."""
-        started = monotonic()
-        while result.missing():
-            if monotonic() - started > VISIBLE:
-                raise OSError(
-                    f"{result.folder} lacks columns that another machine has computed: it must be "
-                    "on a disk that all machines share."
-                )
-            sleep(0.05)
+        lacks = f"{result.folder} lacks columns that another machine has computed: it"
+        wait_until(lambda: not result.missing(), lacks)
         return result
 
     def load(self, table: Table, columns: slice) -> Tensor:
@@ -279,14 +254,7 @@ class Workspace:
         return min(self.memory, int(GPU_SHARE * free))
 
     def _check_disk(self, table: Table, columns: int) -> None:
-        """Raise OSError if the result does not fit on the disk."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        free, needed = shutil.disk_usage(self.folder).free, FLOAT * table.shape[0] * columns
-        if needed > free:
-            raise OSError(
-                f"{self.folder} needs {format_size(needed)} for propagated features, and "
-                f"{format_size(free)} are free."
-            )
+        check_disk(self.folder, FLOAT * table.shape[0] * columns, "propagated features")
 
 
 class _Blocks:
@@ -319,10 +287,6 @@ class _Blocks:
 
     def _block(self, rows: slice) -> Tensor:
         return self.operator.block(rows).to(self.device)
-
-
-MOST_ROWS, LEAST_ROWS = 2**14, 2**8  # of a block
-ROWS_SHARE = 64  # of the memory are in a block; reading and evaluating it takes several copies
 
 
 @dataclass(frozen=True, eq=False)
@@ -368,9 +332,6 @@ def degree_table(links: PackedGraph) -> ArrayTable:
     return ArrayTable(lambda: column, joined_hash("log degree", links.edges_hash))
 
 
-ONE = torch.tensor(1.0)
-
-
 def component_table(
     part: Components, x: Table, space: Workspace, walk: Walk, *, fit: bool, stage: str
 ) -> Table:
@@ -399,8 +360,8 @@ def _principal_components(
     sketch = torch.randn(num_features, width, generator=generator(SEED))
     once = space.ranks.once
     rows = space.propagate(product_table(x, sketch), walk, f"{stage}: sketch")
-    start = _squarable(rows, space)
-    back = space.propagate(start, walk.transposed, f"{stage}: transposed")
+    transposed = walk._replace(kind="mean transposed") if walk.kind == "mean" else walk
+    back = space.propagate(_squarable(rows, space), transposed, f"{stage}: transposed")
     basis = once(lambda: torch.linalg.qr(cross_product(x, back)).Q)
     rows = space.propagate(product_table(x, basis), walk, stage)
     centred = _squarable(rows, space)
@@ -450,9 +411,6 @@ def _weighted_mean(table: Table, mean: Callable[[Tensor], Tensor]) -> Tensor:
     ]
     total: Tensor = torch.stack(parts).sum(0)
     return total
-
-
-SIMILAR_BYTES = 3_000  # per node, while similar nodes are searched for
 
 
 def view_tables(views: Views, x: Table, space: Workspace, *, fit: bool = False) -> dict[str, Table]:

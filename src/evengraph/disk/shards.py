@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from math import ceil
 from pathlib import Path
-from time import monotonic, sleep
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,8 +19,8 @@ from torch import Tensor
 
 from evengraph.core.rng import generator
 from evengraph.core.task import Task
-from evengraph.disk.propagation import FLOAT, VISIBLE, Progress, Workspace
-from evengraph.disk.tables import Table, scratch_folder
+from evengraph.disk.propagation import FLOAT, Progress, Workspace
+from evengraph.disk.tables import Table, scratch_folder, wait_until
 from evengraph.training.ranks import Ranks, Shard
 
 SPAN = 10  # epochs on a shard before the next one is loaded, at most
@@ -203,11 +202,8 @@ def copy_rows(
 def _shared_folder(ranks: Ranks, parent: Path, needed: int) -> Iterator[Path]:
     """A folder for a time that the first process creates and all of them see."""
     if ranks.rank:
-        folder, started = ranks.once(Path), monotonic()
-        while not folder.exists():  # until what another machine has written is seen from here
-            if monotonic() - started > VISIBLE:
-                raise OSError(f"{folder} must be on a disk that all machines share.")
-            sleep(0.05)
+        folder = ranks.once(Path)
+        wait_until(folder.exists, str(folder))
         yield folder
         ranks.wait()
         return

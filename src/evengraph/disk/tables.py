@@ -9,7 +9,8 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from time import monotonic, sleep
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 import torch
@@ -22,8 +23,9 @@ from evengraph.disk.packed_graph import PackedGraph
 ROWS = 2**16  # rows that are read at a time
 ALL = slice(None)
 UNFINISHED = ".columns-"  # then the mark of the process that writes the file
-
 Rows = slice | Tensor  # a slice, or indices
+PREFIX = ".scratch-"  # then the mark of the process that works there
+VISIBLE = 90.0  # seconds until a file is seen by other machines; NFS looks again after 60
 
 
 class Table(Protocol):
@@ -79,20 +81,11 @@ class ColumnTable:
 
     def write(self, start: int, values: NDArray[np.float32]) -> None:
         """Store some columns."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        name = f"columns-{start:06d}-{start + values.shape[1]:06d}.npy"
         for path in _abandoned(self.folder, UNFINISHED):
             path.unlink(missing_ok=True)
-        prefix = f"{UNFINISHED}{process_mark()}"
-        handle, temporary = tempfile.mkstemp(dir=self.folder, prefix=prefix)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                np.save(file, values)
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, self.folder / name)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        name = f"columns-{start:06d}-{start + values.shape[1]:06d}.npy"
+        with atomic_file(self.folder / name, f"{UNFINISHED}{process_mark()}") as file:
+            np.save(file, values)
 
     def read(self, rows: Rows, columns: slice = ALL) -> Tensor:
         """See `Table`."""
@@ -188,21 +181,45 @@ def features(graph: PackedGraph) -> ArrayTable:
     return ArrayTable(lambda: graph.array("x"), graph.header["arrays"]["x"]["sha256"])
 
 
-PREFIX = ".scratch-"  # then the mark of the process that works there
+@contextmanager
+def atomic_file(path: Path, prefix: str) -> Iterator[BinaryIO]:
+    """A file to write that gets its name when it is complete, and is removed after an error."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=prefix)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def wait_until(done: Callable[[], bool], what: str) -> None:
+    """Wait until what another machine has written is seen from here."""
+    started = monotonic()
+    while not done():
+        if monotonic() - started > VISIBLE:
+            raise OSError(f"{what} must be on a disk that all machines share.")
+        sleep(0.05)
+
+
+def check_disk(folder: Path, needed: int, what: str) -> None:
+    """Raise OSError if so many bytes do not fit into a folder, which is created."""
+    folder.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        needs = f"{folder} needs {format_size(needed)} for {what}"
+        raise OSError(f"{needs}, and {format_size(free)} are free.")
 
 
 @contextmanager
 def scratch_folder(parent: Path, needed: int) -> Iterator[Path]:
     """A new folder for so many bytes, removed at the end; after a kill, the next one removes it."""
-    parent.mkdir(parents=True, exist_ok=True)
     for path in _abandoned(parent, PREFIX):
         shutil.rmtree(path, ignore_errors=True)
-    free = shutil.disk_usage(parent).free
-    if needed > free:
-        raise OSError(
-            f"{parent} needs {format_size(needed)} for rows to learn from, and "
-            f"{format_size(free)} are free."
-        )
+    check_disk(parent, needed, "rows to learn from")
     folder = Path(tempfile.mkdtemp(dir=parent, prefix=f"{PREFIX}{process_mark()}"))
     try:
         yield folder
