@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from torch.nn.functional import pad
 
 from evengraph.datasets import toy
-from evengraph.disk import learners, pack_graph, tables
+from evengraph.disk import learners, pack_graph
+from evengraph.disk import propagation as propagation_room
 from evengraph.disk.learners import LEARNERS
 from evengraph.disk.propagation import (
     ENTRY_BYTES,
@@ -23,7 +24,6 @@ from evengraph.disk.propagation import (
     column_means,
     component_table,
     cross_product,
-    degree_table,
     scale_of,
     view_tables,
 )
@@ -78,8 +78,12 @@ def test_all_block_sizes_give_the_bits_of_the_product(
     assert torch.equal(found, expected)
 
 
-def test_small_memory_means_many_blocks(tmp_path):
-    links = Arrays(random_matrix(60, 4, seed=0))
+@pytest.fixture
+def links():
+    return Arrays(random_matrix(60, 4, seed=0))
+
+
+def test_small_memory_means_many_blocks(tmp_path, links):
     space = Workspace(links, tmp_path, memory=3_500)
     table = space.propagate(table_of(normal(60, 9, dtype=torch.float32)), Walk("mean", 1))
     assert len(table.parts()) > 2
@@ -97,20 +101,16 @@ def test_fewer_columns_at_a_time_if_the_matrix_then_stays_in_memory(tmp_path, mo
     assert torch.equal(everything(table), in_memory(links.matrix, x, walk))
 
 
-class Killed(Exception):
-    """Stands for a signal."""
-
-
-def test_after_a_kill_only_missing_columns_are_computed(tmp_path):
-    links, x = Arrays(random_matrix(60, 4, seed=0)), normal(60, 9, dtype=torch.float32)
+def test_after_a_kill_only_missing_columns_are_computed(tmp_path, links):
+    x = normal(60, 9, dtype=torch.float32)
     table, walk, reads = table_of(x), Walk("symmetric", 3, 0.1), []
 
     def progress(stage, share):
         reads.append(share)
         if len(reads) == 8:  # in the third block of columns
-            raise Killed
+            raise KeyboardInterrupt
 
-    with pytest.raises(Killed):
+    with pytest.raises(KeyboardInterrupt):
         Workspace(links, tmp_path, 3_500, progress=progress).propagate(table, walk)
     again = Workspace(links, tmp_path, 2_500, progress=progress)  # with narrower blocks
     before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/columns-*.npy")}
@@ -134,17 +134,16 @@ def test_other_contents_are_not_mixed_up(tmp_path):
                 assert torch.equal(found, in_memory(matrix, some, walk))
 
 
-def test_steps_of_means_share_what_is_stored(tmp_path):
-    stages = []
-    links, x = Arrays(random_matrix(60, 4, seed=0)), normal(60, 3, dtype=torch.float32)
+def test_steps_of_means_share_what_is_stored(tmp_path, links):
+    stages, x = [], normal(60, 3, dtype=torch.float32)
     space = Workspace(links, tmp_path, 10**6, progress=lambda stage, share: stages.append(stage))
     space.propagate(table_of(x), Walk("mean", 1), "one")
     space.propagate(table_of(x), Walk("mean", 2), "two")
     assert stages == ["one", "two"]
 
 
-def test_too_little_memory_or_disk_is_refused_first(tmp_path, monkeypatch):
-    links, x = Arrays(random_matrix(60, 4, seed=0)), table_of(normal(60, 3))
+def test_too_little_memory_or_disk_is_refused_first(tmp_path, monkeypatch, links):
+    x = table_of(normal(60, 3))
     with pytest.raises(ValueError, match=r"memory must be at least 1\.3 KiB for 60 nodes, got 1"):
         Workspace(links, tmp_path, 1_000).propagate(x, Walk("mean", 1))
     usage = type("Usage", (), {"free": 100})
@@ -154,10 +153,6 @@ def test_too_little_memory_or_disk_is_refused_first(tmp_path, monkeypatch):
     assert not list(tmp_path.glob("*/columns*"))
 
 
-def test_entries_of_a_block_are_counted():
-    assert ENTRY_BYTES >= 8 + 4 + 8 + 8 + 8  # owner, column, two factors and their product
-
-
 KINDS = ("symmetric", "row", "mean", "mean transposed")
 
 
@@ -165,7 +160,7 @@ def in_memory_of_operators(matrix, kind):
     """The oracle: float32, dense."""
     if kind in ("symmetric", "row"):
         return normalise(matrix, kind).astype(np.float32).toarray()
-    means = to_scipy(neighbour_means(matrix, torch.device("cpu")).matrix).toarray()
+    means = to_scipy(neighbour_means(matrix, CPU).matrix).toarray()
     return means if kind == "mean" else means.T
 
 
@@ -201,34 +196,21 @@ def test_blocks_respect_the_limit_and_cover_all_rows():
     assert sum(sizes) == operator.num_entries
 
 
-def test_log_degrees():
-    matrix = random_matrix(10, 3, seed=4)
-    expected = np.log1p(matrix.getnnz(axis=1))
-    found = everything(degree_table(Arrays(matrix)))
-    np.testing.assert_allclose(found[:, 0], expected, rtol=1e-6)
-
-
 def test_propagation_of_a_packed_graph(tmp_path):
     graph = toy(80, 200, 5, 2)
     graph.edge_weight = torch.rand(graph.num_edges) + 0.1
     packed = pack_graph(graph, tmp_path / "graph")
     space = Workspace(packed, tmp_path / "space", 10_000)
-    found = space.propagate(features(packed), Walk("symmetric", 3, 0.1)).read(slice(0, 80))
-    propagation = propagation_matrix(weighted_adjacency(graph), torch.device("cpu"))
-    torch.testing.assert_close(found, diffuse(propagation, graph.x, 3, 0.1))
-
-
-def test_labels_do_not_change_the_hashes(tmp_path):
-    graph = toy(80, 200, 5, 2)
-    first = pack_graph(graph, tmp_path / "first")
+    found = everything(space.propagate(features(packed), Walk("symmetric", 3, 0.1)))
+    spread = propagation_matrix(weighted_adjacency(graph), CPU)
+    torch.testing.assert_close(found, diffuse(spread, graph.x, 3, 0.1))
     graph.y = 1 - graph.y
-    second = pack_graph(graph, tmp_path / "second")
+    labels = pack_graph(graph, tmp_path / "labels")
     graph.x = graph.x + 1
-    third = pack_graph(graph, tmp_path / "third")
-    hashes = [packed.edges_hash for packed in (first, second, third)]
-    assert len(set(hashes)) == 1
-    tables = [features(packed).content_hash for packed in (first, second, third)]
-    assert tables[0] == tables[1] != tables[2]
+    other = pack_graph(graph, tmp_path / "features")
+    assert packed.edges_hash == labels.edges_hash == other.edges_hash
+    hashes = [features(each).content_hash for each in (packed, labels, other)]
+    assert hashes[0] == hashes[1] != hashes[2]
 
 
 ALL = slice(0, 60)
@@ -240,7 +222,7 @@ def test_means_of_features_and_degrees(tmp_path):
     own, *found = LEARNERS[Boosting](Boosting(hops=2), space).tables(table_of(x)).values()
     expected = with_log_degree(x, matrix)
     assert torch.equal(torch.cat([own.read(ALL), found[0].read(ALL)], dim=1), expected)
-    means = neighbour_means(matrix, torch.device("cpu"))
+    means = neighbour_means(matrix, CPU)
     for table in found[1:]:
         expected = means @ expected
         assert torch.equal(table.read(ALL), expected)
@@ -257,11 +239,10 @@ def test_scaling_in_passes(tmp_path, monkeypatch):
     own = with_log_degree(x, matrix)
     expected = Scaling.of(own)
     assert all(torch.equal(*pair) for pair in zip(learner.method.scaling_, expected, strict=True))
-    scaled = neighbour_means(matrix, torch.device("cpu")) @ expected(own)
+    scaled = neighbour_means(matrix, CPU) @ expected(own)
     assert torch.equal(mean.read(slice(3, 9), slice(1, 3)), scaled[3:9, 1:3])
 
 
-CPU_COMPONENTS = torch.device("cpu")
 NODES = 90
 
 
@@ -273,9 +254,9 @@ def features_of_components(width):
 
 def propagation(matrix, walk):
     if walk.kind == "symmetric":
-        spread = propagation_matrix(matrix, CPU_COMPONENTS)
+        spread = propagation_matrix(matrix, CPU)
         return (lambda x: diffuse(spread, x, walk.steps, walk.teleport),) * 2
-    means = neighbour_means(matrix, CPU_COMPONENTS)
+    means = neighbour_means(matrix, CPU)
     return means.__matmul__, means.transposed_product
 
 
@@ -283,9 +264,7 @@ def propagation(matrix, walk):
 @pytest.mark.parametrize("width", [6, 40])
 @pytest.mark.parametrize("rows", [2**16, 17])
 def test_components_are_those_in_memory(tmp_path, monkeypatch, walk, width, rows):
-    monkeypatch.setattr(
-        "evengraph.disk.propagation.row_slices", lambda size: tables.row_slices(size, rows)
-    )
+    monkeypatch.setattr(propagation_room, "row_slices", lambda size: row_slices(size, rows))
     x, matrix = features_of_components(width), random_matrix(NODES, 4, seed=0)
     memory, disk = Components(width, 10), Components(width, 10)
     expected = memory(x, *propagation(matrix, walk))
@@ -302,9 +281,7 @@ def test_components_are_those_in_memory(tmp_path, monkeypatch, walk, width, rows
 
 
 def test_passes(monkeypatch):
-    monkeypatch.setattr(
-        "evengraph.disk.propagation.row_slices", lambda size: tables.row_slices(size, 7)
-    )
+    monkeypatch.setattr(propagation_room, "row_slices", lambda size: row_slices(size, 7))
     x, y = normal(50, 3, dtype=torch.float32), normal(50, 2, seed=1, dtype=torch.float32)
     table = table_of(x)
     torch.testing.assert_close(column_means(table), x.mean(0))
@@ -330,7 +307,7 @@ def new_views(num_features, relations=0):
 def test_views_have_the_bits_of_those_in_memory(tmp_path):
     graph, other = toy(120, 300, 8, 3), toy(90, 200, 8, 3, seed=1)
     memory, disk = new_views(8), new_views(8)
-    for index, (each, fit) in enumerate(((graph, True), (other, False))):
+    for index, (each, fit) in enumerate([(graph, True), (other, False)]):
         packed = pack_graph(each, tmp_path / str(index))
         space = Workspace(packed, tmp_path / "space", 400_000)
         found = view_tables(disk, features(packed), space, fit=fit)
@@ -341,13 +318,8 @@ def test_views_have_the_bits_of_those_in_memory(tmp_path):
             torch.testing.assert_close(pad(rows, (0, memory.width - rows.shape[1])), view)
     for name, value in memory.state_dict().items():
         torch.testing.assert_close(disk.state_dict()[name], value)
-
-
-def test_relations_are_refused(tmp_path):
-    packed = pack_graph(toy(60, 100, 4, 2), tmp_path / "graph")
-    space = Workspace(packed, tmp_path / "space", 10**6)
     with pytest.raises(ValueError, match="Relations are not available"):
-        view_tables(new_views(4, relations=2), features(packed), space, fit=True)
+        view_tables(new_views(8, relations=2), features(packed), space, fit=True)
 
 
 def test_blocks_are_all_rows_in_their_order():
@@ -368,10 +340,5 @@ def test_a_sample_is_spread_over_all_rows():
     for count in (100, 1000):
         assert torch.equal(rows.sample(count), x)
     assert RowBlocks(table_of(x), torch.arange(0), 7).sample(5).shape == (0, 1)
-
-
-def test_the_size_of_a_block_follows_memory_and_width():
-    assert block_rows(100, 1) == LEAST_ROWS
-    assert block_rows(1, 2**40) == MOST_ROWS
-    assert block_rows(100, 4 * 64 * 100 * 5000) == 5000
-    assert block_rows(0, 2**40) == MOST_ROWS
+    sizes = (100, 1), (1, 2**40), (0, 2**40), (100, 4 * 64 * 100 * 5000)  # width, memory
+    assert [block_rows(*each) for each in sizes] == [LEAST_ROWS, MOST_ROWS, MOST_ROWS, 5000]

@@ -118,6 +118,8 @@ def test_validation_is_a_pass_in_blocks(task, supply, monkeypatch):
     monkeypatch.setattr(shards, "BLOCK", 21)
     blocks = list(supply().validation())
     assert [len(labels) for _, labels in blocks] == [7, 7, 7, 7, 7, 5]
+    shard = supply(drawn=(10**6, 0)).advance()
+    assert (len(shard.labelled), len(shard.others)) == (60, 0)  # epochs draw no others
     nodes = torch.cat([rows for rows, _ in blocks])[:, 0].long()
     assert torch.equal(nodes, task.val_nodes)
     assert torch.equal(torch.cat([labels for _, labels in blocks]), task.graph.y[nodes])
@@ -157,13 +159,7 @@ def test_two_runs_at_once_do_not_share_files(task, tables, space):
     assert not list(space.folder.glob(".scratch-*"))
 
 
-def test_epochs_that_draw_no_others_get_none(supply):
-    shard = supply(drawn=(10**6, 0)).advance()
-    assert not len(shard.others)
-    assert len(shard.labelled) == 60
-
-
-def test_rare_classes_keep_their_nodes():
+def test_rare_classes_keep_their_nodes_and_notes_count_rows():
     assert fair_sizes([1000, 3, 50], 100) == [49, 3, 48]
     assert fair_sizes([5, 6], 100) == [5, 6]
     task = Natural(train=0.5, val=0.2)(toy(1000, 2000, 4, 3), seed=0)
@@ -173,10 +169,6 @@ def test_rare_classes_keep_their_nodes():
     assert (int(part.train.sum()), int(part.val.sum())) == (90, 90)
     assert len(nodes) == 270
     assert torch.equal(part.graph.y, task.graph.y[nodes])
-
-
-def test_the_note_counts_all_rows_or_some():
-    task = Natural(train=0.5, val=0.2)(toy(1000, 2000, 4, 3), seed=0)
     plan = RowPlan.of(task, room=400, epochs=10, drawn=(100, 10), validated=50, seed=0)
     assert plan_note(task, plan) == (
         "Rows from disk, in 2 shards: all 500 training nodes, 50 of 199 validation nodes, "

@@ -107,7 +107,7 @@ def _method_fit(name: str, packed: PackedGraph, width: float, free: int, cores: 
     method, on_disk = METHODS[name], METHODS[name] in LEARNERS
     width = packed.num_features if method.stores_dense else width
     cost = estimate(name, packed.num_nodes, packed.num_edges, width)
-    about = {"method": name, "title": method.title, "on_disk": on_disk}
+    about: dict[str, Any] = {"method": name, "title": method.title, "on_disk": on_disk}
     if cost is None:
         return MethodFit(**about, memory=None, seconds=None, fits=on_disk or None)
     fits, seconds = on_disk or cost.memory <= free, cost.seconds / cores
