@@ -9,9 +9,10 @@ from pathlib import Path
 from time import sleep
 
 import evengraph as eg
-from evengraph.desk.desk import Desk, DeskOptions, Triage
+from evengraph.desk.desk import Desk, Triage
 from evengraph.desk.label_file import LabelFile
 from evengraph.desk.nodes import open_for_model, open_nodes
+from evengraph.desk.training import DeskOptions
 from tools.picture_sources import record
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -17,6 +17,7 @@ from torch_geometric.data import Data
 
 from command_line import COLUMNS, FAST, UNIGNN, call, read, write
 from evengraph.cli.training import given_split
+from evengraph.core import files
 from evengraph.datasets import toy
 from evengraph.methods import DEFAULT_METHOD, METHODS
 from evengraph.pipeline.run import SeedScore
@@ -143,8 +144,11 @@ def test_a_full_disk_of_results_does_not_cost_the_model(shop, monkeypatch, capsy
     assert Path("model/model.json").exists()
 
 
-def test_unlabelled_nodes_are_predicted_by_the_saved_model(shop, capsys):
+def test_unlabelled_nodes_are_predicted_by_the_saved_model(shop, capsys, monkeypatch):
+    written, write = [], files.write_json
+    monkeypatch.setattr(files, "write_json", lambda *both: written.append(both) or write(*both))
     assert call("run", "shop", *COLUMNS, *FAST, "--out", "out", "--save", "model") == 0
+    assert len(written) == 1
     shown, progress = capsys.readouterr()
     assert "retrained on" in shown
     assert "Retraining with test labels" in progress  # no silence meanwhile
@@ -163,6 +167,24 @@ def test_unlabelled_nodes_are_predicted_by_the_saved_model(shop, capsys):
     assert read(shop / "b" / "predictions.csv") != rows
 
 
+def test_a_kill_during_the_second_fit_costs_no_results(shop, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    def refitted(self, task, *, seed):
+        raise Killed
+
+    monkeypatch.setattr(METHODS[FAST[1]], "refitted", refitted)
+    words = [*COLUMNS, *FAST, "--splits", "5,6", "--out", "out", "--save", "model"]
+    with pytest.raises(Killed):
+        call("run", "shop", *words)
+    result = json.loads(Path("out/result.json").read_text())
+    assert result["seeds"] == [5, 6]
+    assert result["complete"]
+    assert "balanced accuracy" in Path("out/report.html").read_text()
+    assert not Path("model").exists()
+
+
 def test_a_second_fit_that_fails_is_a_warning_of_one_line(shop, capsys, monkeypatch):
     def refitted(self, task, *, seed):
         raise ValueError("No memory.")
@@ -171,8 +193,10 @@ def test_a_second_fit_that_fails_is_a_warning_of_one_line(shop, capsys, monkeypa
     assert call("run", "shop", *COLUMNS, *FAST, "--out", "out", "--save", "model") == 0
     shown = capsys.readouterr()
     assert "Warning: Not trained again on all labels: No memory.\n" in shown.err
-    assert "then trained again" not in shown.out
+    assert "retrained" not in shown.out
     assert (shop / "model").is_dir()
+    assert json.loads(Path("out/result.json").read_text())["model"]["refit"] is None
+    assert "It is used as it was tested." in Path("out/report.html").read_text()
 
 
 def test_unlabelled_nodes_have_the_features_of_the_split_by_time(shop):

@@ -9,10 +9,11 @@ from threading import Thread
 from time import sleep
 from urllib.parse import urlencode
 
-from evengraph.desk.desk import Desk, DeskOptions
+from evengraph.desk.desk import Desk
 from evengraph.desk.label_file import LabelFile
 from evengraph.desk.nodes import open_nodes
 from evengraph.desk.server import Access, free_socket, make_server
+from evengraph.desk.training import DeskOptions
 
 KINDS = ("fraud", "honest")
 SIZE = 60

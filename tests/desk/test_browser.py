@@ -143,7 +143,7 @@ def test_two_browsers_share_the_work(page, access, desk, tmp_path_factory):
 
 def test_lists_follow_what_others_do(page, access, desk):
     listed = "[...document.querySelectorAll('[data-list] a')].map((a) => a.textContent)"
-    first, second = (desk.nodes.ids[queued.row] for queued in desk.waiting()[:2])
+    first, second = (desk.nodes.ids[row] for row in desk.waiting()[:2])
     page.visit(f"http://{access.hosts[0]}/queue")
     assert {first, second} <= set(page.value(listed))
     page.value("document.querySelectorAll('[data-list] a')[1].focus()")

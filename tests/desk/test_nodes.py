@@ -54,9 +54,7 @@ def test_words_that_mean_unlabelled_are_no_class(tmp_path):
     assert nodes.classes == ("fraud",)
 
 
-def test_a_graph_without_a_table_shows_its_features(tmp_path):
-    import torch
-
+def test_a_graph_without_a_table_has_its_features_ids_and_labels(tmp_path):
     graph = eg.toy(60, 120, 20, 2)
     graph.y[10:] = -1
     torch.save(graph, tmp_path / "graph.pt")
@@ -65,6 +63,9 @@ def test_a_graph_without_a_table_shows_its_features(tmp_path):
     assert cells
     values = [abs(float(text)) for _, text in cells]
     assert values == sorted(values, reverse=True)
+    table = labelled_table(nodes, Answers([Event(node="20", label="1", number=1)]))
+    assert table.columns.tolist() == ["id", "label"]
+    assert table["label"].notna().sum() == 11
 
 
 def test_a_data_set_opens_by_name():
@@ -83,29 +84,22 @@ ANSWERS = Answers(
 )
 
 
-def read(path):
-    return list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
-
-
-def test_only_labels_change(tmp_path):
+def test_only_labels_change_and_the_table_is_read_as_it_is(tmp_path):
     shop = write_shop(tmp_path / "shop")
-    before = read(shop / "nodes.csv")
-    nodes = open_nodes(str(shop), {"label": "kind"})
-    write_table(labelled_table(nodes, ANSWERS), tmp_path / "labelled.csv")
-    after = read(tmp_path / "labelled.csv")
-    expected = [list(row) for row in before]
-    expected[11][1], expected[1][1] = "fraud", "honest"
-    assert after == expected
-
-
-def test_the_table_is_read_as_it_is(tmp_path):
-    shop = write_shop(tmp_path / "shop")
-    nodes = open_nodes(str(shop), {"label": "kind"})
+    table = labelled_table(open_nodes(str(shop), {"label": "kind"}), ANSWERS)
     for name in ("labelled.csv", "labelled.parquet"):
-        write_table(labelled_table(nodes, ANSWERS), tmp_path / name)
+        write_table(table, tmp_path / name)
         tables = open_graph(tmp_path / name, edges=shop / "edges.csv", label="kind")
         assert int((tables.graph.y >= 0).sum()) == 7
         assert tables.graph.y[10] == tables.class_names.index("fraud")
+    before, after = (
+        list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
+        for path in (shop / "nodes.csv", tmp_path / "labelled.csv")
+    )
+    before[11][1], before[1][1] = "fraud", "honest"
+    assert after == before
+    with pytest.raises(ValueError, match=r"must end in \.csv or \.parquet, got .*x\.xlsx"):
+        write_table(table, tmp_path / "x.xlsx")
 
 
 def test_a_started_column_is_added(tmp_path):
@@ -125,22 +119,6 @@ def test_numbers_as_classes_stay_readable(tmp_path):
     nodes = open_nodes(str(shop), {"label": "kind"})
     answers = Answers([Event(node="a010", label="1", number=1)])
     write_table(labelled_table(nodes, answers), tmp_path / "labelled.parquet")
-    path = tmp_path / "labelled.parquet"
-    tables = open_graph(path, edges=shop / "edges.csv", label="kind")
+    tables = open_graph(tmp_path / "labelled.parquet", edges=shop / "edges.csv", label="kind")
     assert tables.class_names == ("0", "1")
     assert int((tables.graph.y >= 0).sum()) == 7
-
-
-def test_a_graph_without_a_table_gives_ids_and_labels(tmp_path):
-    graph = eg.toy(60, 120, 20, 2)
-    graph.y[10:] = -1
-    torch.save(graph, tmp_path / "graph.pt")
-    nodes = open_nodes(str(tmp_path / "graph.pt"), {})
-    table = labelled_table(nodes, Answers([Event(node="20", label="1", number=1)]))
-    assert table.columns.tolist() == ["id", "label"]
-    assert table["label"].notna().sum() == 11
-
-
-def test_another_suffix_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"must end in \.csv or \.parquet, got .*x\.xlsx"):
-        write_table(pd.DataFrame(), tmp_path / "x.xlsx")

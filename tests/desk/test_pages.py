@@ -22,47 +22,29 @@ DOTS = [
 ]
 
 
-def drawn(dots=DOTS, edges=((0, 1), (1, 2))):
-    return ElementTree.fromstring(draw(dots, edges))
-
-
-def test_nodes_link_to_their_pages_and_say_what_they_are():
-    svg = drawn()
+def test_drawn_nodes_link_to_their_pages_and_are_apart():
+    svg = ElementTree.fromstring(draw(DOTS, ((0, 1), (1, 2))))
     links = {link.get("href"): link.get("aria-label") for link in svg.iter("a")}
     assert links["/node/5"] == "<b>&: labelled honest"
     assert links["/node/10"] == "far-0: not known"
     assert "/node/0" not in links  # the page itself
-    titles = [title.text for title in svg.iter("title")]
-    assert "a: fraud 75%" in titles
-
-
-def test_the_arc_is_as_long_as_the_probability():
-    arcs = [c.get("stroke-dasharray") for c in drawn().iter("circle") if c.get("class") == "arc"]
-    (part, whole), *others = [map(float, arc.split()) for arc in arcs]
+    assert "a: fraud 75%" in [title.text for title in svg.iter("title")]
+    arcs = [c.get("stroke-dasharray") for c in svg.iter("circle") if c.get("class") == "arc"]
+    ((part, whole),) = [map(float, arc.split()) for arc in arcs]
     assert part / whole == pytest.approx(0.75, abs=0.01)
-    assert not others
-
-
-def test_all_dots_are_inside_and_apart():
-    circles = [c for c in drawn().iter("circle") if c.get("class") is None]
+    circles = [c for c in svg.iter("circle") if c.get("class") is None]
     points = [(float(c.get("cx")), float(c.get("cy"))) for c in circles]
     assert len(set(points)) == len(DOTS)
     assert all(20 < x < WIDTH - 20 and 20 < y < HEIGHT - 20 for x, y in points)
 
 
-def test_colours_repeat_beyond_six_classes():
-    assert colour(0) == colour(6) == "colour-0"
-
-
-def test_the_key_has_no_inline_style():
-    assert "style=" not in legend(DOTS) + draw(DOTS, [])
-
-
-def test_the_key_names_the_classes_that_are_drawn_by_their_numbers():
+def test_the_legend_names_the_classes_that_are_drawn_by_their_numbers():
     odd = Dot(row=1, id="c", ring=1, number=4, name="<i>odd</i>")
     lines = ElementTree.fromstring(legend([*DOTS, odd])).findall("li")
     words = ["".join(line.itertext()) for line in lines]
     assert words[2:] == ["1fraud", "2honest", "5<i>odd</i>"]
+    assert "style=" not in legend(DOTS) + draw(DOTS, [])
+    assert colour(0) == colour(6) == "colour-0"
 
 
 @pytest.fixture
@@ -82,14 +64,10 @@ def test_neighbours_and_theirs_are_around_the_node(desk):
     for a, b in edges:
         assert desk.nodes.adjacency[dots[a].row, dots[b].row]
     assert all((0, place) in edges for place, dot in enumerate(dots) if dot.ring == 1)
-
-
-def test_labels_are_told_from_guesses(desk):
-    dots, _, _ = neighbourhood(desk, 7)
     for dot in dots:
-        labelled = desk.nodes.labels[dot.row] >= 0
-        assert (dot.probability is None) == labelled
+        assert (dot.probability is None) == (desk.nodes.labels[dot.row] >= 0)
         assert desk.classes[dot.number] == dot.name
+    assert neighbourhood(desk, 59)[1:] == ([], 0)  # it has no edges
 
 
 def test_labelled_neighbours_are_drawn_first(desk, monkeypatch):
@@ -100,11 +78,6 @@ def test_labelled_neighbours_are_drawn_first(desk, monkeypatch):
     assert count > 1
 
 
-def test_a_lone_node_is_alone(desk):
-    dots, edges, count = neighbourhood(desk, 59)
-    assert (len(dots), edges, count) == (1, [], 0)
-
-
 def test_a_class_that_only_the_model_knows_is_drawn(desk):
     classes = ("gone", *desk.ranking.classes)
     probabilities = torch.tensor([[1.0, 0, 0]]).expand(60, 3)
@@ -113,35 +86,21 @@ def test_a_class_that_only_the_model_knows_is_drawn(desk):
     assert (dots[0].name, desk.classes[dots[0].number]) == ("gone", "gone")
 
 
-@pytest.fixture(scope="module")
-def explanation():
+def test_parts_of_an_explanation_are_bars_for_and_against():
     task = eg.testing.small_task(num_classes=2)
     model = eg.METHODS["logistic"]().fit(task, seed=0)
-    ids = tuple(f"<i>{row}" for row in range(task.graph.num_nodes))
-    return eg.explain(model, task.graph, 3, task=task, ids=ids)
-
-
-def test_parts_are_bars_for_and_against(explanation):
-    page = ElementTree.fromstring(why(explanation))
-    names = [line[0].text for line in page.iter("li")]
-    assert len(names) >= len(explanation.columns)
-    kinds = [rect.get("class") for rect in page.iter("rect")]
-    parts = [p.contribution for p in (*explanation.columns, *explanation.labelled)]
-    assert kinds.count("against") == sum(value < 0 for value in parts)
-
-
-def test_labelled_nodes_link_to_their_pages(explanation):
+    explanation = eg.explain(model, task.graph, 3, task=task)
     one = {"node": 7, "id": "<i>7", "label": 1, "distance": None, "shared_clusters": ()}
     part = Influence(**one, contribution=0.5, along_paths=None, within_clusters=None)
     explanation = replace(explanation, labelled=(part,))
     page = ElementTree.fromstring(why(explanation))
+    values = [part.contribution for part in (*explanation.columns, part)]
+    kinds = [rect.get("class") for rect in page.iter("rect")]
+    assert kinds == ["against" if value < 0 else "for" for value in values]
+    assert len(set(kinds)) == 2
     link = page.find(".//a")
     assert link.get("href") == "/node/7"
-    assert link.text.startswith("<i>7 (")
-    assert "no path" in link.text
-
-
-def test_without_a_model_it_says_so():
+    assert link.text == f"<i>7 ({(explanation.class_names or '01')[1]}, no path)"
     assert "no trained model yet" in why(None)
 
 
@@ -160,26 +119,19 @@ def made(*, measured=((10, 60), (20, 70)), now=(30, 75), expected=((50, 80), (13
 
 
 @pytest.mark.parametrize("spread", [0, 4, 20])
-def test_everything_is_inside(spread):
+def test_the_curve_is_inside_its_chart_and_told_in_words(spread):
     svg = ElementTree.fromstring(curve_chart(made(spread=spread)))
-    for shape in (*svg.iter("polyline"), *svg.iter("polygon")):
-        for pair in shape.get("points").split():
-            x, y = map(float, pair.split(","))
-            assert 0 <= x <= CHART_WIDTH
-            assert -8 <= y <= CHART_HEIGHT
+    assert svg.get("viewBox") == f"0 0 {CHART_WIDTH} {CHART_HEIGHT}"
+    paths = {shape: svg.find(shape).get("points").split() for shape in ("polyline", "polygon")}
+    for pair in [*paths["polyline"], *paths["polygon"]]:
+        x, y = map(float, pair.split(","))
+        assert 0 <= x <= CHART_WIDTH
+        assert -8 <= y <= CHART_HEIGHT
     assert len(list(svg.iter("circle"))) == 3
-
-
-def test_more_labels_are_further_right_and_better_scores_higher():
-    svg = ElementTree.fromstring(curve_chart(made()))
-    points = [tuple(map(float, p.split(","))) for p in svg.find("polyline").get("points").split()]
-    assert points == sorted(points, key=lambda p: p[0])
+    points = [tuple(map(float, pair.split(","))) for pair in paths["polyline"]]
+    assert points == sorted(points)  # more labels are further right, better scores higher
     assert points == sorted(points, key=lambda p: -p[1])
-
-
-def test_it_is_told_in_words():
-    svg = ElementTree.fromstring(curve_chart(made()))
-    assert svg.get("aria-label") == ("Balanced accuracy 75 with 30 labels now, about 85 with 130.")
+    assert svg.get("aria-label") == "Balanced accuracy 75 with 30 labels now, about 85 with 130."
 
 
 def test_a_flat_curve_can_be_drawn():

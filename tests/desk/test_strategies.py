@@ -9,7 +9,6 @@ import torch
 from torch_geometric.data import Data
 
 from evengraph.datasets import toy
-from evengraph.desk import strategies as module
 from evengraph.desk.strategies import (
     LARGEST,
     PART,
@@ -29,7 +28,7 @@ from evengraph.desk.strategies import (
     unlike_labels,
 )
 from evengraph.desk.suggestions import Pool, choose_nodes, gather
-from evengraph.methods.bases.search import Committee
+from evengraph.methods.bases.method import Committee
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +66,7 @@ def test_reach_prefers_the_middle_of_a_star_and_falls_near_labels():
     assert cold[1] - warm[1] > cold[7] - warm[7]
 
 
-def test_rare_counts_a_label_for_more_where_there_are_few():
+def test_rare_counts_a_label_for_more_where_there_are_few_labels_or_nodes():
     pool = Pool.open(toy(20, 40, 5, 2))
     labels = torch.tensor([0, 0, 0, 1] + [-1] * 16)
     predicted = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.4, 0.6]] + [[0.5, 0.5]] * 17)
@@ -76,26 +75,21 @@ def test_rare_counts_a_label_for_more_where_there_are_few():
     assert found[0] == pytest.approx(0.25 / (4 / 6 * shares[0]))
     assert found[1] == pytest.approx(0.25 / (2 / 6 * shares[1]))
     assert found.argmax() == 2  # probably rare, and not certain
-
-
-def test_rare_counts_a_label_for_more_where_there_are_few_nodes():
-    pool = Pool.open(toy(20, 40, 5, 2))
-    labels = torch.tensor([0, 1] + [-1] * 18)
     predicted = torch.tensor([[0.0, 1.0]] * 2 + [[1.0, 0.0]] * 18)
-    found = rare(replace(gather(pool, labels), probabilities=predicted))
+    found = rare(replace(gather(pool, torch.tensor([0, 1] + [-1] * 18)), probabilities=predicted))
     assert found[0] == pytest.approx(9 * found[19])
 
 
-def groups(evidence, sizes):
-    """Evidence with rows in groups far from one another."""
-    rows = torch.repeat_interleave(10.0 * torch.arange(len(sizes)), torch.tensor(sizes))
-    rows = rows[:, None] + torch.arange(len(rows))[:, None] % 7 / 10
-    return replace(evidence, rows=rows, clusters=find_clusters(rows))
+def placed(evidence, rows, **changes):
+    """Evidence whose nodes lie elsewhere."""
+    return replace(evidence, rows=rows, clusters=find_clusters(rows), **changes)
 
 
 def test_representative_prefers_the_largest_group_that_is_like_no_label(monkeypatch):
     pool = Pool.open(toy(100, 200, 5, 2))
-    cold = groups(gather(pool, torch.full((100,), -1)), [50, 30, 20])
+    rows = torch.repeat_interleave(10.0 * torch.arange(3), torch.tensor([50, 30, 20]))[:, None]
+    rows = rows + torch.arange(100)[:, None] % 7 / 10
+    cold = placed(gather(pool, torch.full((100,), -1)), rows)
     assert representative(cold).argmax() < 50
     labels = torch.where(torch.arange(100) < 7, 0, -1)
     some = representative(replace(cold, labels=labels))
@@ -111,8 +105,7 @@ def test_novelty_is_for_groups_unlike_every_label_not_for_single_outliers():
     rows = torch.cat(groups) + torch.arange(30)[:, None] / 1000
     pool = Pool.open(toy(30, 60, 5, 2))
     evidence = gather(pool, torch.where(torch.arange(30) < 2, pool.labels, -1))
-    scores = novelty(replace(evidence, rows=rows, clusters=find_clusters(rows)))
-    assert 15 <= scores.argmax() < 29
+    assert 15 <= novelty(placed(evidence, rows)).argmax() < 29
 
 
 def test_the_default_needs_no_model(evidence):
@@ -133,10 +126,7 @@ def test_a_group_unlike_every_label_is_offered_even_if_the_model_is_sure():
     labels = torch.where(torch.arange(100) % 20 == 0, (torch.arange(100) >= 40).long(), -1)
     labels[80:] = -1
     sure = torch.tensor([[0.4, 0.6]] * 80 + [[0.0, 1.0]] * 20)
-    evidence = replace(
-        gather(pool, labels), rows=rows, clusters=find_clusters(rows), probabilities=sure
-    )
-    assert int(combined(evidence).argmax()) >= 80
+    assert int(combined(placed(gather(pool, labels), rows, probabilities=sure)).argmax()) >= 80
 
 
 def test_coverage_takes_one_of_every_cluster_first(evidence):
@@ -150,9 +140,7 @@ def test_without_a_model_every_group_gets_a_node_before_one_gets_two():
     rows = torch.repeat_interleave(10.0 * torch.arange(4), torch.tensor([55, 15, 15, 15]))[:, None]
     rows = rows + torch.arange(100)[:, None] / 1000
     pool = Pool.open(toy(100, 400, 5, 2))
-    cold = replace(
-        gather(pool, torch.full((100,), -1), budget=4), rows=rows, clusters=find_clusters(rows)
-    )
+    cold = placed(gather(pool, torch.full((100,), -1), budget=4), rows)
     groups = (rows[choose_nodes(cold)[0]] / 10).round().squeeze(1)
     assert sorted(groups.tolist()) == [0, 1, 2, 3]
 
@@ -170,7 +158,7 @@ def test_two_groups_are_found_and_their_middle_is_most_typical():
 
 
 def test_a_sample_bounds_the_number_of_clusters(monkeypatch):
-    monkeypatch.setattr(module, "CLUSTERED", 50)
+    monkeypatch.setattr("evengraph.desk.strategies.CLUSTERED", 50)
     rows = torch.randn(300, 2, generator=torch.Generator().manual_seed(0))
     assert len(find_clusters(rows, 120).means) == 5
 
@@ -208,15 +196,12 @@ def along_a_line(*places):
     return replace(found, rows=means[of], clusters=Clusters(of, torch.ones(len(of)), means))
 
 
-def test_with_one_label_far_from_it_is_usual_and_no_sign_of_a_new_class():
-    evidence = along_a_line(0.0, 10.0, 11.0, 12.0, 13.0, 14.0)
-    assert unlike_labels(evidence).sum() == 50
-    assert not new_class(evidence).any()
-
-
-def test_a_group_far_from_where_most_are_may_be_a_new_class():
-    evidence = along_a_line(0.0, 10.0, 11.0, 12.0, 13.0, 50.0)
-    assert new_class(evidence).nonzero().squeeze(1).tolist() == list(range(50, 60))
+@pytest.mark.parametrize("last", [14.0, 50.0])
+def test_only_a_group_far_from_where_most_are_may_be_a_new_class(last):
+    evidence = along_a_line(0.0, 10.0, 11.0, 12.0, 13.0, last)
+    assert unlike_labels(evidence).sum() == 50  # with one label, far from it is usual
+    found = new_class(evidence).nonzero().squeeze(1).tolist()
+    assert found == (list(range(50, 60)) if last == 50 else [])
 
 
 def sure(shares, labelled, budget=10):
@@ -237,13 +222,16 @@ def test_the_rarest_class_gets_an_equal_share_of_the_labels():
     assert hunt.number == 2  # a third of 20 labels, rounded up, less the five
 
 
-def test_or_twice_its_share_of_the_nodes_but_at_most_half():
-    assert find_hunt(sure([40, 40, 20], [6, 6, 10])).number == ceil(TIMES * 0.2 * 32) - 10
-    assert find_hunt(sure([60, 40], [9, 13], 10)).number == LARGEST * 32 - 13
-
-
-def test_other_classes_keep_a_part_of_the_batch():
-    assert find_hunt(sure([60, 40], [20, 1])).number == PART
+@pytest.mark.parametrize(
+    ("shares", "labelled", "number"),
+    [
+        ([40, 40, 20], [6, 6, 10], ceil(TIMES * 0.2 * 32) - 10),  # twice its share of the nodes
+        ([60, 40], [9, 13], LARGEST * 32 - 13),  # but at most half
+        ([60, 40], [20, 1], PART),  # other classes keep a part of the batch
+    ],
+)
+def test_or_more_within_limits(shares, labelled, number):
+    assert find_hunt(sure(shares, labelled)).number == number
 
 
 @pytest.mark.parametrize(
@@ -253,12 +241,9 @@ def test_a_class_of_equal_size_or_without_a_label_is_not_hunted(shares, labelled
     assert find_hunt(sure(shares, labelled)) is None
 
 
-def test_a_class_that_no_candidate_may_be_of_is_passed_over():
-    assert find_hunt(sure([65, 25, 10], [2, 2, 10])).label == 1
-
-
-def test_it_needs_a_model():
+def test_a_hunt_needs_a_model_and_a_candidate():
     assert find_hunt(replace(sure([90, 10], [9, 1]), probabilities=None)) is None
+    assert find_hunt(sure([65, 25, 10], [2, 2, 10])).label == 1
 
 
 def test_the_default_offers_likely_nodes_of_the_rarest_class_first_and_says_so():
@@ -271,12 +256,6 @@ def test_the_default_offers_likely_nodes_of_the_rarest_class_first_and_says_so()
     assert not any("rarest" in text for text, node in zip(texts, nodes, strict=True) if node < 80)
 
 
-def test_once_it_has_enough_the_batch_is_ranked_as_a_whole():
-    found = sure([80, 20], [4, 16])
-    assert find_hunt(found).number == 0
-    assert len(choose_nodes(found)[0]) == 10
-
-
 @pytest.mark.parametrize("budget", [1, 2, 5, 10])
 def test_the_part_is_the_same_however_batches_are_cut(budget):
     numbers = [
@@ -285,25 +264,18 @@ def test_the_part_is_the_same_however_batches_are_cut(budget):
     assert sum(numbers) == 2 * PART
 
 
-def test_one_node_at_a_time():
-    assert len(choose_nodes(sure([80, 20], [20, 6], 1))[0]) == 1
+@pytest.mark.parametrize(
+    ("labelled", "budget", "number"), [([20, 6], 1, 1), ([79, 2], 60, 19), ([4, 16], 10, 10)]
+)
+def test_as_many_as_the_budget_or_the_candidates(labelled, budget, number):
+    nodes = choose_nodes(sure([80, 20], labelled, budget))[0].tolist()
+    assert len(set(nodes)) == len(nodes) == number
 
 
-def test_a_budget_above_the_number_of_candidates():
-    found = sure([80, 20], [79, 2], 60)
-    nodes = choose_nodes(found)[0]
-    assert sorted(nodes.tolist()) == found.candidates.nonzero().squeeze(1).tolist()
-
-
-def thinking(*rows):
+def test_reasons_say_what_the_model_predicts():
     pool = Pool.open(toy(20, 40, 5, 2))
-    labels = torch.where(torch.arange(20) < 2, pool.labels, -1)
-    found = gather(pool, labels)
-    probabilities = torch.tensor([*rows] + [[0.5, 0.5]] * (20 - len(rows)))
-    return replace(found, probabilities=probabilities)
-
-
-def test_says_what_the_model_thinks():
-    texts = reasons(thinking([0.9, 0.1], [0.52, 0.48]), torch.tensor([0, 1]), ("ham", "spam"))
+    found = gather(pool, torch.where(torch.arange(20) < 2, pool.labels, -1))
+    predicted = torch.tensor([[0.9, 0.1], [0.52, 0.48]] + [[0.5, 0.5]] * 18)
+    texts = reasons(replace(found, probabilities=predicted), torch.tensor([0, 1]), ("ham", "spam"))
     assert texts[0].startswith("likely ham")
     assert texts[1].startswith("ham or spam")

@@ -132,7 +132,7 @@ def source(tmp_path):
 def model(source):
     task = Natural(train=0.4, val=0.3)(source.graph, seed=0)
     method = source.disk.fit(Logistic(max_epochs=3, hops=1), task, progress=False)
-    part, predicted = source.predict_task(method, task)
+    part, predicted = source.disk.predict_task(method, task)
     metrics = {k: v for k, v in evaluate(part, predicted).items() if isinstance(v, float)}
     record = SimpleNamespace(metrics=metrics, confusion_matrix=None)
     return TableModel.from_fitted(FittedMethod(method, part, predicted, record), source)

@@ -13,7 +13,8 @@ from evengraph.disk.learners import RowEpoch, TreeLearner
 from evengraph.disk.propagation import RowBlocks, Workspace
 from evengraph.disk.tables import ArrayTable
 from evengraph.methods import Boosting
-from evengraph.methods.bases.tree_engines import grower
+from evengraph.methods.bases.method import reset
+from evengraph.methods.boosting import grower
 from evengraph.metrics.multiclass import rare_class, validation_score
 from evengraph.nn.networks import PlainNetwork
 from evengraph.ops.trees import tree_values, trees_from_tables
@@ -174,7 +175,7 @@ def test_columns_are_chosen_by_all_training_rows(tmp_path, monkeypatch):
     val = range(0, 300, 4)
     task = task_of(graph, sorted(set(range(300)) - set(val)), val)
     learner = tree_learner(tmp_path, 10**4, columns=1, max_epochs=1)
-    learner.method.reset(task)
+    reset(learner.method, task)
     learner.fit_streamed(task, torch.arange(300), {"features": table_of(x)})
     assert set(learner.method.trees_.feature[learner.method.trees_.feature > 0].tolist()) == {3}
 

@@ -20,7 +20,7 @@ from evengraph.datasets import toy
 from evengraph.lab.reproduce import Plan, reproduce, resolve, run_stored
 from evengraph.lab.store import Store
 from evengraph.methods import GCN, METHODS, UniGNN
-from evengraph.methods.bases.search import Committee
+from evengraph.methods.bases.method import Committee
 from evengraph.metrics.calibration import Calibrator
 from evengraph.metrics.evaluation import evaluate
 from evengraph.pipeline import executor as environment

@@ -15,6 +15,7 @@ import evengraph as eg
 from evengraph.datasets import toy
 from evengraph.fast.unignn import inputs_and_clusters
 from evengraph.methods import GCN, LTE4G, METHODS, UniGNN
+from evengraph.methods.bases.method import model_input, pack_method
 from evengraph.methods.bases.saving import seal, write_model
 from evengraph.metrics.calibration import Calibrator
 from evengraph.pipeline.model_info import (
@@ -139,7 +140,7 @@ def test_new_nodes_far_away_leave_the_others_alone(name):
 
 def seen_clusters(method, graph):
     """Clusters and inputs of every layer while a graph is predicted."""
-    net, inputs, find = inputs_and_clusters(method, method.model_input(graph))
+    net, inputs, find = inputs_and_clusters(method, model_input(method, graph))
     seen = []
 
     def watched(layer, embeddings):
@@ -155,7 +156,7 @@ def seen_clusters(method, graph):
 @pytest.mark.parametrize("loaded", [False, True])
 def test_new_nodes_join_the_nearest_mean_and_known_ones_stay(loaded, tmp_path):
     fit = fitted("unignn", recluster_every=0, max_epochs=30, patience=30)
-    net, inputs, _ = inputs_and_clusters(fit, fit.model_input(GRAPH))
+    net, inputs, _ = inputs_and_clusters(fit, model_input(fit, GRAPH))
     rows = [GRAPH.x, net.activate(net.first_layer(inputs, net.stored), False).detach()]
     method = fit
     if loaded:
@@ -358,7 +359,7 @@ def test_layers_of_a_folder_are_not_believed(tmp_path):
 @pytest.mark.parametrize("name", ["logistic", "boosting", "labelpropagation", "gcn"])
 def test_tensors_of_other_shapes_are_refused(tmp_path, name):
     method = fitted(name)
-    about, tensors = method.packed()
+    about, tensors = pack_method(method)
     for key in tensors:
         odd = tensors | {key: torch.ones(2, 2, 2, dtype=torch.float16)}
         write_model(tmp_path / "model", about, odd)

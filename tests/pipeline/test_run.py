@@ -12,6 +12,7 @@ from evengraph.core.files import write_json
 from evengraph.core.records import Record
 from evengraph.datasets import toy
 from evengraph.methods import GCN, METHODS, MLP, Boosting, Logistic, Reweight, UniGNN, portfolio
+from evengraph.methods.bases.method import SHARED_SEARCH_SPACE
 from evengraph.metrics.evaluation import evaluate
 from evengraph.ops import sparse
 from evengraph.pipeline.executor import Executor, Failure
@@ -128,8 +129,8 @@ def test_the_best_seed_is_that_of_the_held_out_nodes():
     assert seed_score(fitted(task.val)) == (100, "balanced_accuracy")
     assert seed_score(fitted(~task.val)).value == 0
     assert 0 < seed_score(fitted(task.val, held_out=task.val | task.train)).value < 100
-    assert seed_score(fitted(task.val, metric="macro_f1")).title == "Macro-F1"
-    assert seed_score(fitted(task.val, metric="auto")).title == "balanced accuracy"
+    assert seed_score(fitted(task.val, metric="macro_f1")).metric == "macro_f1"
+    assert seed_score(fitted(task.val, metric="auto")).metric == "balanced_accuracy"
     choice = Selection(several=True)
     for seed, right in ((5, ~task.val), (6, task.val), (7, ~task.val)):
         choice.add(fitted(right, seed))
@@ -517,7 +518,7 @@ def test_every_method_has_the_same_number_of_settings(name):
     assert all(type(one) is type(method) and one.patience == 7 for one in found)
     assert len({id(one) for one in found} | {id(method)}) == 13
     assert [repr(one) for one in found] == [repr(one) for one in candidates(method, 12)]
-    allowed = {**method.shared_search_space, **method.search_space}
+    allowed = {**SHARED_SEARCH_SPACE, **method.search_space}
     for field in {key for one in found for key in asdict(one)}:
         values = {getattr(one, field) for one in found}
         assert values <= {getattr(method, field), *allowed.get(field, ())}

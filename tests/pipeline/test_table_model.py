@@ -11,7 +11,7 @@ import torch
 
 import evengraph as eg
 from evengraph.cli import main
-from evengraph.methods.bases.search import Committee
+from evengraph.methods.bases.method import Committee
 from evengraph.pipeline.executor import Job, LoadedGraph, score
 from evengraph.pipeline.model_info import ModelInfo
 from evengraph.pipeline.sources import GraphSource, open_dataset, open_tables

@@ -13,13 +13,14 @@ from evengraph.tables import from_frames
 from evengraph.tables.columns import (
     MISSING_WORDS,
     NoLabelError,
+    TableColumns,
     encode_labels,
+    feature_columns,
     is_id_name,
-    is_spare_id,
-    is_split_column,
     label_candidates,
     read_split,
     read_times,
+    resolve_columns,
 )
 from evengraph.tables.notes import NoteKind, Notes
 
@@ -140,8 +141,9 @@ def test_names_of_ids():
     ],
 )
 def test_spare_ids(values, expected):
-    assert is_spare_id(pd.Series(values, name="user_id")) == expected
-    assert not is_spare_id(pd.Series(values, name="age"))
+    table = pd.DataFrame({"user_id": values, "age": values})
+    kept = feature_columns(table, TableColumns(), Notes())
+    assert kept == (["age"] if expected else ["user_id", "age"])
 
 
 def column(values, dtype=None):
@@ -239,9 +241,10 @@ def test_split_words():
     assert found["train"].tolist() == [True, True] + [False] * 6
     assert found["val"].tolist() == [False] * 2 + [True] * 3 + [False] * 3
     assert found["test"].tolist() == [False] * 5 + [True] + [False] * 2
-    assert is_split_column(values)
-    assert not is_split_column(column([None, None]))
-    assert not is_split_column(column(["train", "left"]))
+    edges = pd.DataFrame({"source": [0], "target": [1]})
+    for cells, found in ((values, "split"), ([None, None], None), (["train", "left"], None)):
+        table = pd.DataFrame({"split": cells})
+        assert resolve_columns(table, edges, TableColumns(), Notes(), guess=True).split == found
 
 
 def test_times():

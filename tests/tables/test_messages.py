@@ -17,7 +17,7 @@ from evengraph.tables.encoders import Vector, fit_column, from_dict, without_ite
 from evengraph.tables.graph_files import read_npz, read_pyg
 from evengraph.tables.notes import Notes
 from evengraph.tables.open import open_graph
-from evengraph.tables.read import csv_header, read_lists
+from evengraph.tables.read import attach_lists, csv_header
 
 PATH = np.array([[0, 1, 1, 2], [1, 0, 2, 1]])
 X = torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]])
@@ -123,7 +123,10 @@ def torch_file(make):
 
 
 def lists(content):
-    return file("features.json", content, read_lists)
+    def attach(path):
+        return attach_lists(pd.DataFrame({"id": [1]}), path, None, lambda: "id")
+
+    return file("features.json", content, attach)
 
 
 CASES = [

@@ -186,7 +186,7 @@ def test_a_file_is_parsed_once(write, monkeypatch):
     first["n"] = "changed"
     first.loc[0, "id"] = "changed"
     with monkeypatch.context() as patch:
-        patch.setattr(read, "_parse", None)
+        patch.setattr(read, "_read_csv", None)
         assert read_table(path).iloc[0].tolist() == ["a", "1"]
         assert read_table(path).attrs["file"] == str(path)
     path.write_text("id,n\nb,2\n")

@@ -11,22 +11,17 @@ from evengraph.core.text import one_line
 
 SHOWN = 80  # how many characters of a value of a user a message shows
 LISTED = 1000  # how many characters of a list of names a message shows
-MATCHED = 100  # how many characters of a name are compared with others
 
 
 class ArgumentError(ValueError):
-    """An input error that another value of one argument fixes.
+    """An input error that another value of one argument fixes, where there is only one `value`.
 
-    Args:
-        message: What is wrong.
-        argument: The keyword argument to set. The command line names its option instead.
-        value: A value that works, where there is only one.
+    The command line names its option instead of the argument.
     """
 
     def __init__(self, message: str, *, argument: str, value: str = "") -> None:
         super().__init__(message)
-        self.argument = argument
-        self.value = value
+        self.argument, self.value = argument, value
 
 
 class UnknownNameError(KeyError):
@@ -41,16 +36,13 @@ def unknown(
 ) -> str:
     """Error message for a name that does not exist: the closest match, and all names.
 
-    Args:
-        what: What it should name.
-        name: What the user wrote.
-        allowed: All names.
-        other_names: Names that others use, and ours for the same.
+    `other_names` are names that others use, and ours for the same.
     """
     allowed, other_names = list(allowed), other_names or {}
-    key = name[:MATCHED].lower().translate({ord(sign): None for sign in "-_ "})
+    start = name[:100]  # comparing takes long for a long text
+    key = start.lower().translate({ord(sign): None for sign in "-_ "})
     close = difflib.get_close_matches(key, [*allowed, *other_names], n=1)
-    close = close or difflib.get_close_matches(name[:MATCHED], allowed, n=1)
+    close = close or difflib.get_close_matches(start, allowed, n=1)
     hint = f" Did you mean {other_names.get(close[0], close[0])}?" if close else ""
     return f"Unknown {what} {short(name)}.{hint} Allowed: {', '.join(allowed)}."
 

@@ -47,10 +47,8 @@ def read_settings(path: Traversable) -> str:
 
 def csv_text(rows: Sequence[Mapping[str, Any]], names: Sequence[str] | None = None) -> str:
     """CSV with a header, by default the keys of the first row; None becomes an empty cell."""
-    if names is None:
-        names = list(rows[0]) if rows else []
-    text = io.StringIO()
-    writer = csv.DictWriter(text, names, lineterminator="\n")
+    text, first = io.StringIO(), list(rows[0]) if rows else []
+    writer = csv.DictWriter(text, first if names is None else names, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
@@ -118,21 +116,16 @@ def temporary_folder(beside: Path) -> Iterator[Path]:
     for name in glob.glob(f"{glob.escape(str(beside.parent / f'.{beside.name}.'))}*.tmp"):
         _remove_if_free(Path(name))
     with ExitStack() as stack:
-        name = _hold_new(beside, stack)
+        name, held = "", False
+        while not held:  # another process may remove it before it is held
+            name = tempfile.mkdtemp(dir=beside.parent, prefix=f".{beside.name}.", suffix=".tmp")
+            with suppress(FileNotFoundError):
+                stack.enter_context(locked(Path(name)))
+                held = os.path.isdir(name)
         try:
             yield Path(name)
         finally:
             shutil.rmtree(name, ignore_errors=True)
-
-
-def _hold_new(beside: Path, stack: ExitStack) -> str:
-    """Make a folder and hold it; another process may remove it before it is held."""
-    while True:
-        name = tempfile.mkdtemp(dir=beside.parent, prefix=f".{beside.name}.", suffix=".tmp")
-        with suppress(FileNotFoundError):
-            stack.enter_context(locked(Path(name)))
-            if os.path.isdir(name):
-                return name
 
 
 def _remove_if_free(folder: Path) -> None:
@@ -163,19 +156,13 @@ def packaged(name: str) -> Traversable:
 class SqliteFile:
     """A SQLite file in write-ahead mode: killing a process never leaves a partial row.
 
-    One connection per transaction: forked processes never share one.
-
-    Args:
-        path: Path of the file; its folder is created if it does not exist.
-        kind: What the file should be, for errors: `evengraph store`.
-        synchronous: What SQLite waits for. NORMAL outlives the process, FULL also the machine.
+    One connection per transaction: forked processes never share one. `kind` is what the file
+    should be, for errors. `synchronous=NORMAL` outlives the process, FULL also the machine.
     """
 
     @one_line_errors()
     def __init__(self, path: Path, kind: str, *, synchronous: str = "NORMAL") -> None:
-        self.path = Path(path)
-        self.kind = kind
-        self.synchronous = synchronous
+        self.path, self.kind, self.synchronous = Path(path), kind, synchronous
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -213,9 +200,8 @@ class SqliteFile:
             if "locked" in str(error) or not self.path.is_file():
                 raise
             if log.exists() and log.stat().st_size:  # without it, its rows would be missing
-                raise sqlite3.OperationalError(
-                    f"{error}; copy it and {log.name} elsewhere"
-                ) from None
+                text = f"{error}; copy it and {log.name} elsewhere"
+                raise sqlite3.OperationalError(text) from None
             return sqlite3.connect(f"file:{quote(str(self.path))}?immutable=1", uri=True)
         return base
 

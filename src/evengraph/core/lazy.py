@@ -10,12 +10,9 @@ from typing import Any
 def lazy(
     package: str, names: Mapping[str, Sequence[str]], modules: Mapping[str, str] | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package.
+    """`__getattr__` and `__dir__` of a package, from the public names of each module.
 
-    Args:
-        package: Its `__name__`.
-        names: The public names of each module.
-        modules: Modules by the name under which the package shows them.
+    `modules` are modules by the name under which the package shows them.
     """
     homes = {name: module for module, found in names.items() for name in found}
     shown = dict(modules or {})

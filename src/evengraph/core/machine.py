@@ -24,10 +24,7 @@ UNITS |= {sign: 1024**power for power, sign in enumerate("KMGT", start=1)}
 
 CGROUP_FILES = (
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-    (
-        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-        "/sys/fs/cgroup/memory/memory.usage_in_bytes",
-    ),
+    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
 )
 
 
@@ -52,25 +49,17 @@ def format_size(size: float) -> str:
 
 def available_memory() -> int:
     """Bytes that this process can still take without swapping, in a container within its limit."""
-    sizes = [_system_memory()]
+    sizes = [4 * 1024**3]
+    with suppress(AttributeError, ValueError, OSError):  # where nothing says how much is free
+        sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2]
+    with suppress(OSError):
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                sizes = [int(line.split()[1]) * 1024]
     for limit, used in CGROUP_FILES:
         with suppress(OSError, ValueError):
             sizes.append(int(Path(limit).read_text()) - int(Path(used).read_text()))
     return max(min(sizes), 0)
-
-
-def _system_memory() -> int:
-    with suppress(OSError):
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    try:  # all memory, where the system does not say how much is free
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    except (AttributeError, ValueError, OSError):
-        return 4 * 1024**3
-
-
-CHECK_EVERY = 0.5  # seconds
 
 
 @cache  # one thread per process
@@ -80,7 +69,7 @@ def end_with_parent() -> None:
 
     def watch() -> None:
         while os.getppid() == parent:
-            sleep(CHECK_EVERY)
+            sleep(0.5)
         os._exit(1)
 
     Thread(target=watch, daemon=True).start()
@@ -90,10 +79,8 @@ def process_exists(pid: int) -> bool:
     """Whether a process of this machine is there, of whatever user."""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
+    except OSError as error:  # one of another user may not be signalled
+        return not isinstance(error, ProcessLookupError)
     return True
 
 
@@ -108,22 +95,18 @@ def is_abandoned(mark: str) -> bool:
     return host == socket.gethostname() and pid.isdigit() and not process_exists(int(pid))
 
 
-TRIM_THRESHOLD, MMAP_MAX = -1, -4  # of mallopt, in malloc.h
-NEVER, NONE = -1, 0
-SET_BY_USER = ("MALLOC_", "GLIBC_TUNABLES")
-
-
 def keep_freed_memory() -> bool:
     """Reuse freed memory in this process instead of returning it to the system.
 
     The process then stays as large as it ever was, so it is for processes that train and end.
     Returns whether it was set: it is on Linux with glibc, unless the environment sets an allocator.
     """
-    if sys.platform != "linux" or any(name.startswith(SET_BY_USER) for name in os.environ):
+    by_user = any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ)
+    if sys.platform != "linux" or by_user:
         return False
     with suppress(AttributeError, OSError):  # another C library
-        mallopt = ctypes.CDLL(None).mallopt
-        return bool(mallopt(MMAP_MAX, NONE)) and bool(mallopt(TRIM_THRESHOLD, NEVER))
+        mallopt, trim_threshold, mmap_max = ctypes.CDLL(None).mallopt, -1, -4  # of malloc.h
+        return bool(mallopt(mmap_max, 0)) and bool(mallopt(trim_threshold, -1))
     return False
 
 

@@ -53,11 +53,8 @@ class Registry(MutableMapping[str, Item]):
     @property
     def other_names(self) -> dict[str, str]:
         """Names of entries under which users look for others, such as `xgboost`."""
-        return {
-            other: name
-            for name, item in self._load().items()
-            for other in getattr(item, "other_names", ())
-        }
+        named = [(name, getattr(item, "other_names", ())) for name, item in self._load().items()]
+        return {other: name for name, others in named for other in others}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._load())
@@ -82,13 +79,8 @@ class Registry(MutableMapping[str, Item]):
                     self.packages[entry.name] = package
                 except Exception as error:  # whatever a plugin's import raises
                     reason = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
-                    logger.warning(
-                        "Ignored %r from package %s (entry point %s): %s.",
-                        entry.name,
-                        package,
-                        self.group,
-                        reason,
-                    )
+                    text = "Ignored %r from package %s (entry point %s): %s."
+                    logger.warning(text, entry.name, package, self.group, reason)
         return self._items
 
     def _plugin(self, entry: EntryPoint) -> Item:

@@ -11,22 +11,15 @@ import torch
 
 
 def generator(seed: int) -> torch.Generator:
-    """A random generator that is independent of all others.
-
-    It is on the CPU, so that every device gets the same numbers.
-    """
+    """An independent random generator; on the CPU, so that every device gets the same numbers."""
     return torch.Generator().manual_seed(seed)
 
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Seed all global random states, and restore them at the end.
-
-    Weight initialisation and dropout use global state; nothing else here should.
-    """
+    """Seed all global random states, for weights and dropout alone; restore them at the end."""
     devices = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
-    python_state = random.getstate()
-    numpy_state = np.random.get_state()
+    python_state, numpy_state = random.getstate(), np.random.get_state()
     with torch.random.fork_rng(devices=devices):
         random.seed(seed)
         np.random.seed(seed % 2**32)
@@ -42,10 +35,7 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 def random_state() -> list[torch.Tensor]:
-    """The state of torch's generators, of the CPU and of the GPU in use: training draws from them.
-
-    Processes that train together draw the same numbers, so this is the state of all of them.
-    """
+    """The state of torch's generators, on CPU and GPU: the same of all that train together."""
     used = [torch.cuda.get_rng_state()] if torch.cuda.is_initialized() else []
     return [torch.get_rng_state(), *used]
 

@@ -87,25 +87,26 @@ def class_labels(graph: Data) -> Tensor:
 
 
 def node_mask(graph: Data, part: str, split: int | None = None) -> Tensor | None:
-    """The mask of a part of the graph, such as train; None if it has none.
-
-    Args:
-        graph: A graph with `train_mask`, `val_mask` or `test_mask`.
-        part: train, val or test.
-        split: Column of a mask with several splits.
-    """
+    """The mask of train, val or test; None without one. `split` is a column of several splits."""
     name = f"{part}_mask"
-    value: Any = graph.get(name)
-    if value is None:
+    if (value := graph.get(name)) is None:
         return None
     mask = torch.as_tensor(value)
     if mask.dtype != torch.bool and not ((mask == 0) | (mask == 1)).all():
         raise ValueError(f"graph.{name} must be a mask of {graph.num_nodes} nodes, not indices.")
     mask = mask.bool()
-    if mask.dim() == 2 and mask.shape[1] == 1:
+    if mask.dim() == 2 and mask.shape[1] != 1:
+        count = mask.shape[1]
+        if split is None:
+            raise ValueError(
+                f"graph.{name} holds {count} splits, one per column; choose one with "
+                "Task.from_graph(graph, split=0)."
+            )
+        if not 0 <= split < count:
+            raise ValueError(f"split must lie between 0 and {count - 1}, got {split}.")
+        mask = mask[:, split]
+    elif mask.dim() == 2:
         mask = mask.squeeze(1)
-    if mask.dim() == 2:
-        mask = _column(mask, name, split)
     if mask.shape != (graph.num_nodes,):
         raise ValueError(
             f"graph.{name} must be a mask of {graph.num_nodes} nodes, got shape "
@@ -128,24 +129,8 @@ def node_indices(nodes: Tensor, graph: Data) -> Tensor:
     return nodes
 
 
-def _column(mask: Tensor, name: str, split: int | None) -> Tensor:
-    count = mask.shape[1]
-    if split is None:
-        raise ValueError(
-            f"graph.{name} holds {count} splits, one per column; choose one with "
-            "Task.from_graph(graph, split=0)."
-        )
-    if not 0 <= split < count:
-        raise ValueError(f"split must lie between 0 and {count - 1}, got {split}.")
-    return mask[:, split]
-
-
 def hold_out(labels: Tensor, train: Tensor, share: float, seed: int) -> Tensor:
-    """A mask of the same share of each class's training nodes; every class keeps one.
-
-    Shapes:
-        labels, train, returns: (N,)
-    """
+    """A mask of the same share of each class's training nodes; every class keeps one."""
     stream, drawn = random.Random(seed), torch.zeros_like(train)
     for label in range(int(labels.max()) + 1):
         nodes: list[int] = ((labels == label) & train).nonzero().flatten().tolist()
@@ -159,32 +144,23 @@ EDGE_PARTS = ("relation_index", "relation_weight", "num_relations", "relation_na
 
 
 def bare_graph(graph: Data, **values: Any) -> Data:
-    """Features and edges with weights and relations, without all else; and given values.
-
-    Shapes:
-        edge_index: (2, E), edge_weight: (E,)
-        relation_index: (3, R), relation, node and neighbour; relation_weight: (R,)
-    """
-    parts = {"x": _without_grad(graph.x), "edge_index": graph.edge_index}
-    weight = edge_weight(graph)
-    if weight is not None:
-        parts["edge_weight"] = _without_grad(weight)
-    parts |= {name: graph[name] for name in EDGE_PARTS if name in graph}
+    """Features and edges with weights and relations, without all else; and given values."""
     from torch_geometric.data import Data  # slow to import; not every command needs it
 
-    return Data(**parts | values)
-
-
-def _without_grad(values: Tensor) -> Tensor:
-    """Values that no gradient flows to; the same tensor unless it requires one."""
-    return values.detach() if values.requires_grad else values
+    parts = {"x": graph.x, "edge_index": graph.edge_index, "edge_weight": edge_weight(graph)}
+    parts |= {name: graph[name] for name in EDGE_PARTS if name in graph}
+    for name in ("x", "edge_weight"):  # the same tensor unless a gradient would flow to it
+        if parts[name] is not None and parts[name].requires_grad:
+            parts[name] = parts[name].detach()
+    return Data(**{name: value for name, value in parts.items() if value is not None} | values)
 
 
 def edge_weight(graph: Data) -> Tensor | None:
     """Weights of the edges, (E,): `edge_weight`, or `edge_attr` if it is one number per edge."""
-    weight = graph.edge_weight if "edge_weight" in graph else None
-    if weight is None and "edge_attr" in graph and _is_column(graph.edge_attr):
-        weight = graph.edge_attr
+    weight, other = (graph.get(name) for name in ("edge_weight", "edge_attr"))
+    if weight is None and isinstance(other, Tensor) and other.is_floating_point():
+        is_column = other.dim() == 1 or (other.dim() == 2 and other.shape[1] == 1)
+        weight = other if is_column else None
     if isinstance(weight, Tensor) and weight.dim() == 2 and weight.shape[1] == 1:
         weight = weight.squeeze(1)
     return weight
@@ -213,15 +189,10 @@ def check_edge_weight(graph: Data) -> None:
 
 
 def keep_edges(graph: Data, keep: Tensor, relations: Tensor | None = None) -> Data:
-    """A copy of the graph with some of its edges.
+    """A copy of the graph with some of its edges, (E,), and of its relations, (R,).
 
-    Args:
-        keep: Which edges.
-        relations: Which relations; by default those between nodes that lose no edge: nothing says
-            which of several edges a relation belongs to.
-
-    Shapes:
-        keep: bool, (E,); relations: bool, (R,)
+    By default relations between nodes that lose no edge are kept: nothing says which of several
+    edges a relation belongs to.
     """
     result = copy(graph)
     result.edge_index = graph.edge_index[:, keep]
@@ -230,22 +201,17 @@ def keep_edges(graph: Data, keep: Tensor, relations: Tensor | None = None) -> Da
             result[name] = graph[name][keep]
     if "relation_index" in graph:
         if relations is None:
-            relations = _whole_relations(graph, keep)
+            size, (_, node, other) = graph.num_nodes, graph.relation_index
+            kept, dropped = (
+                torch.cat([start * size + end, end * size + start])
+                for start, end in (graph.edge_index[:, keep], graph.edge_index[:, ~keep])
+            )
+            keys = node * size + other
+            relations = torch.isin(keys, kept) & ~torch.isin(keys, dropped)
         for name in ("relation_index", "relation_weight", "relation_time"):
             if isinstance(graph.get(name), Tensor):
                 result[name] = graph[name][..., relations]
     return result
-
-
-def _whole_relations(graph: Data, keep: Tensor) -> Tensor:
-    """Which relations are between nodes all of whose edges are kept, at least one, (R,)."""
-    size, (_, node, other) = graph.num_nodes, graph.relation_index
-    kept, dropped = (
-        torch.cat([start * size + end, end * size + start])
-        for start, end in (graph.edge_index[:, keep], graph.edge_index[:, ~keep])
-    )
-    keys = node * size + other
-    return torch.isin(keys, kept) & ~torch.isin(keys, dropped)
 
 
 def count_relations(graph: Data) -> int:
@@ -265,13 +231,6 @@ def check_relations(graph: Data) -> None:
     largest = int(index[0].max()) if index.numel() else -1
     if "num_relations" not in graph or graph.num_relations <= largest:
         raise ValueError(f"graph.num_relations must be above {largest}, the last relation.")
-
-
-def _is_column(values: Any) -> bool:
-    """Whether a tensor is one floating-point number per edge."""
-    if not isinstance(values, Tensor) or not values.is_floating_point():
-        return False
-    return values.dim() == 1 or (values.dim() == 2 and values.shape[1] == 1)
 
 
 HIDDEN_LABEL = -1
@@ -335,10 +294,8 @@ class Task:
     def _repr_html_(self) -> str:
         """Classes and their nodes in each set, for notebooks."""
         labels, sets = self.graph.y, (self.train, self.val, self.test)
-        counts = [
-            torch.bincount(labels[mask & (labels >= 0)], minlength=self.num_classes).tolist()
-            for mask in sets
-        ]
+        known = (labels[mask & (labels >= 0)] for mask in sets)
+        counts = [torch.bincount(each, minlength=self.num_classes).tolist() for each in known]
         names = self.class_names or tuple(map(str, range(self.num_classes)))
         nodes = f"{self.graph.num_nodes:,} nodes, {self.graph.num_edges // 2:,} edges"
         title = f"Task: {nodes}, {self.graph.num_features:,} features"
@@ -402,15 +359,12 @@ class Task:
     def to(self, device: torch.device | str) -> Task:
         """A copy of the task on a device."""
         device = torch.device(device)
-        graph = _moved(self.graph, device)
-        train, val, test = (mask.to(device) for mask in (self.train, self.val, self.test))
-        past = None if self.past is None else _moved(self.past, device)
-        return replace(self, graph=graph, train=train, val=val, test=test, past=past)
-
-
-def _moved(graph: Data, device: torch.device) -> Data:
-    """A copy of a graph on a device; only one that stays where it is has to be cloned."""
-    return (graph.clone() if graph.y.device.type == device.type else copy(graph)).to(device)
+        masks = {name: getattr(self, name).to(device) for name in ("train", "val", "test")}
+        graph, past = (  # only one that stays where it is has to be cloned
+            part and (part.clone() if part.y.device.type == device.type else copy(part)).to(device)
+            for part in (self.graph, self.past)
+        )
+        return replace(self, graph=graph, past=past, **masks)
 
 
 def folds(task: Task, limit: int, generator: torch.Generator) -> list[Task]:
@@ -418,11 +372,6 @@ def folds(task: Task, limit: int, generator: torch.Generator) -> list[Task]:
 
     The training nodes are divided into parts of about the size of validation, every class evenly;
     each part is held out once. A class without validation nodes keeps one training node throughout.
-
-    Args:
-        task: The first fold; its test nodes are those of all.
-        limit: How many folds at most.
-        generator: Draws the parts.
     """
     sizes = int(task.train.sum()), max(int(task.val.sum()), 1)
     number = min(limit - 1, round(sizes[0] / sizes[1]))

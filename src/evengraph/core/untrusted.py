@@ -81,18 +81,14 @@ def check_nodes(num_nodes: int, num_edges: int, name: str) -> None:
         )
 
 
-SUFFIX = ".npy"
-VERSIONS = ((1, 0), (2, 0), (3, 0))  # of the format of an array
-
-
 def read_npz(
     file: IO[bytes], name: str, wanted: Callable[[str], bool] = lambda key: True
 ) -> dict[str, NDArray[Any]]:
     """Read the arrays whose key is wanted; an error is a ValueError and calls the file `name`."""
     try:
         with zipfile.ZipFile(file) as archive:
-            members = [item for item in archive.infolist() if item.filename.endswith(SUFFIX)]
-            keys = {item.filename.removesuffix(SUFFIX): item for item in members}
+            members = [item for item in archive.infolist() if item.filename.endswith(".npy")]
+            keys = {item.filename.removesuffix(".npy"): item for item in members}
             keys = {key: item for key, item in keys.items() if wanted(key)}
             unpacked, packed = sum(item.file_size for item in keys.values()), file.seek(0, 2)
             check_unpacked(unpacked, packed, name, "write it with numpy.savez, uncompressed")
@@ -107,7 +103,7 @@ def _read_array(archive: zipfile.ZipFile, item: zipfile.ZipInfo, key: str) -> ND
     """Read one array; its shape must agree with its size before memory is taken for it."""
     with archive.open(item) as stream:
         version = np.lib.format.read_magic(stream)
-        if version not in VERSIONS:
+        if version not in ((1, 0), (2, 0), (3, 0)):
             raise ValueError(f"{key} has the unknown format {version[0]}.{version[1]}")
         short, long = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
         shape, in_columns, dtype = (short if version == (1, 0) else long)(stream)
@@ -125,9 +121,6 @@ def _read_array(archive: zipfile.ZipFile, item: zipfile.ZipInfo, key: str) -> ND
             raise ValueError(f"{key} is cut off")
     values = values.astype(dtype.newbyteorder("="), copy=False)  # torch and pandas read no other
     return values.reshape(shape, order="F" if in_columns else "C")
-
-
-LARGEST = sys.float_info.max
 
 
 def check_types(stored: Any) -> None:
@@ -152,7 +145,7 @@ def _fits(value: Any, hint: Any) -> bool:
             return all(_fits(item, parts[0]) for item in value)
         return len(value) == len(parts) and all(map(_fits, value, parts))
     if hint is float:
-        return type(value) in (int, float) and abs(value) <= LARGEST
+        return type(value) in (int, float) and abs(value) <= sys.float_info.max
     if hint is int:
         return type(value) is int
     return isinstance(value, hint) if hint in (str, bool, NoneType) else True

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from getpass import getuser
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
@@ -24,7 +24,7 @@ from evengraph.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from evengraph.desk import LearningCurve, Pool, Suggestions
+    from evengraph.desk import LearningCurve, Suggestions
     from evengraph.desk.desk import Desk
     from evengraph.desk.label_file import LabelFile
     from evengraph.desk.nodes import DeskNodes
@@ -71,8 +71,11 @@ def suggest(
     to: Annotated[Path | None, typer.Option("--out", help="CSV file to write to.")] = None,
 ) -> None:
     """Suggest which nodes to label next, with reasons, and what more labels would bring."""
+    import torch
+
     from evengraph.cli.opening import check_folder, split_lists
     from evengraph.core.files import csv_text, write_atomic
+    from evengraph.core.task import hold_out
     from evengraph.datasets import DATASETS, load
     from evengraph.desk import Pool, learning_curve, suggest
 
@@ -87,7 +90,10 @@ def suggest(
         else:
             pool = Pool.open(data, known=known, classes=names, **arguments)
     if labelled is not None:
-        pool = _hide_labels(pool, labelled, seed)
+        if not 0 < labelled < 1:
+            raise ValueError(f"labelled must lie between 0 and 1, got {labelled}.")
+        seen = hold_out(pool.labels, pool.labels >= 0, labelled, seed)
+        pool = replace(pool, labels=torch.where(seen, pool.labels, -1))
     with err.status("choosing"):
         found = suggest(pool, budget, strategy, seed=seed)
         expected = learning_curve(pool, seed=seed) if curve else None
@@ -107,18 +113,6 @@ def suggest(
             _show_curve(expected)
     if to is not None:
         print_written(to, console=err if json else out)
-
-
-def _hide_labels(pool: Pool, share: float, seed: int) -> Pool:
-    """The pool with the labels of a share of every class."""
-    import torch
-
-    from evengraph.core.task import hold_out
-
-    if not 0 < share < 1:
-        raise ValueError(f"labelled must lie between 0 and 1, got {share}.")
-    seen = hold_out(pool.labels, pool.labels >= 0, share, seed)
-    return replace(pool, labels=torch.where(seen, pool.labels, -1))
 
 
 def _show(found: Suggestions) -> None:
@@ -206,6 +200,7 @@ def desk(
     """Label nodes in the browser, the most useful first, while a model learns from them."""
     from evengraph.cli.opening import split_lists
     from evengraph.cli.options import parse_seconds
+    from evengraph.core.errors import unknown
     from evengraph.desk.server import import_server
     from evengraph.methods import DEFAULT_METHOD
     from evengraph.pipeline.parameters import known_method
@@ -216,9 +211,10 @@ def desk(
         import_server()  # fails before tables are read
     seconds, name = parse_seconds(time_limit), known_method(method or DEFAULT_METHOD)
     with err.status(f"reading {escape(data)}"):
-        from evengraph.desk.desk import Desk, DeskOptions, Triage
+        from evengraph.desk.desk import Desk, Triage
         from evengraph.desk.label_file import LabelFile
         from evengraph.desk.nodes import open_for_model, open_nodes
+        from evengraph.desk.training import DeskOptions
         from evengraph.pipeline.table_model import TableModel
 
         if model is None:
@@ -245,27 +241,20 @@ def desk(
         if len(made.classes) < 2:
             raise ValueError("There must be at least two classes to label; name them: --classes.")
     else:
-        wanted = _class_to_find(table_model, find)
-        made = Triage(nodes, file, options, table_model.method_, wanted, rows)
+        threshold, known = table_model.info.threshold, table_model.classes_
+        if find is None:
+            if threshold is None:
+                raise ValueError("The model has more than two classes; name the one to --find.")
+            find = known[threshold.positive]
+        if find not in known:
+            raise ValueError(unknown("class", find, known))
+        made = Triage(nodes, file, options, table_model.method_, find, rows)
     with err.status("ranking"):
         made.start()
     if not made.queue:
         made.close()  # training may have begun
         raise ValueError(f"Every node of {nodes.name} has a label already.")
     _serve(made, who, port, open_page and sys.stdout.isatty())
-
-
-def _class_to_find(model: Any, find: str | None) -> str:
-    from evengraph.core.errors import unknown
-
-    if find is None:
-        threshold = model.info.threshold
-        if threshold is None:
-            raise ValueError("The model has more than two classes; name the one to --find.")
-        return str(model.classes_[threshold.positive])
-    if find not in model.classes_:
-        raise ValueError(unknown("class", find, model.classes_))
-    return find
 
 
 def _export(nodes: DeskNodes, file: LabelFile, path: Path) -> None:

@@ -103,8 +103,8 @@ def learning_curve(
     if not can_judge(counts.tolist()):
         return None
     targets = labels[nodes].unique(return_inverse=True)[1]
-    scores = _scores(*_cross_validate(pool.rows[nodes], targets, seed), targets, seed)
-    curve = _extrapolate(np.array(SHARES) * len(nodes), *scores, len(nodes), more)
+    measured = _measure(pool.rows[nodes], targets, seed)
+    curve = _extrapolate(np.array(SHARES) * len(nodes), *measured, len(nodes), more)
     return _with_unknown(curve, dict(zip(pool.class_names, counts.tolist(), strict=True)))
 
 
@@ -137,10 +137,12 @@ def _with_unknown(curve: LearningCurve, counts: dict[str, int]) -> LearningCurve
     return replace(curve, unknown=tuple(unknown))
 
 
-def _cross_validate(rows: Tensor, targets: Tensor, seed: int) -> tuple[Tensor, Tensor]:
-    """Whether models predict labels that they did not see, and which these are, (R, S, n) each.
+def _measure(rows: Tensor, targets: Tensor, seed: int) -> tuple[Any, Any, float]:
+    """Balanced accuracy per size, (S,), covariance of its errors, (S, S), and variance over models.
 
-    Small parts lack rare classes, as the first labels did. A class with one label teaches only.
+    Models learn from parts of the labels and predict the others. Small parts lack rare classes, as
+    the first labels did; a class with one label teaches only. For the errors, labelled nodes are
+    drawn again and again, since others could have been labelled.
     """
     stream, number = generator(seed), len(targets)
     learnt = torch.zeros(REPEATS, len(SHARES), number, dtype=torch.bool)
@@ -150,20 +152,12 @@ def _cross_validate(rows: Tensor, targets: Tensor, seed: int) -> tuple[Tensor, T
             learnt[repeat, step, order[: round(share * number)]] = True
     model = fit_members(rows, targets, learnt.flatten(0, 1).float())
     predicted = predict_members(rows, model).argmax(2).view(learnt.shape)
-    single = torch.bincount(targets)[targets] == 1
-    return predicted == targets, ~learnt & ~single
-
-
-def _scores(right: Tensor, tested: Tensor, targets: Tensor, seed: int) -> tuple[Any, Any, float]:
-    """Balanced accuracy per size, (S,), covariance of its errors, (S, S), and variance over models.
-
-    Labelled nodes are drawn again and again, since others could have been labelled.
-    """
+    unseen = ~learnt & (torch.bincount(targets)[targets] > 1)
+    right, tested = ((predicted == targets) & unseen).double(), unseen.double()
     classes = one_hot(targets).double()
     classes = classes[:, classes.sum(0) > 1]
-    right, tested = (right & tested).double(), tested.double()
-    weights = torch.rand(DRAWS, len(targets), generator=generator(seed)).clamp(min=1e-6).log().neg()
-    weights = torch.cat([torch.ones(1, len(targets)), weights]).double()
+    weights = torch.rand(DRAWS, number, generator=generator(seed)).clamp(min=1e-6).log().neg()
+    weights = torch.cat([torch.ones(1, number), weights]).double()
 
     def recalls(each: Tensor, all_: Tensor) -> Tensor:
         return (each / all_.clamp(min=1e-9)).mean(-1)

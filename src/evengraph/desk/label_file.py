@@ -14,13 +14,10 @@ from evengraph.core.files import SqliteFile, columns_of
 
 FORMAT = 1
 APPLICATION = 0x45474C42  # "EGLB": marks the file as ours, whatever its version
-LABEL, UNKNOWN, DISMISSED = "label", "unknown", "dismissed"
-NOTE, CLASS, UNDO = "note", "class", "undo"
-ANSWERS = (LABEL, UNKNOWN, DISMISSED)
-"""Kinds of events that say what a node is; the last one that was not undone counts."""
-
-HELD_SECONDS = 300.0
-"""How long a node that somebody looks at is kept from others."""
+LABEL, UNKNOWN, DISMISSED = "label", "unknown", "dismissed"  # dismissed: not of class `label`
+NOTE, CLASS, UNDO = "note", "class", "undo"  # class: one that was added
+ANSWERS = (LABEL, UNKNOWN, DISMISSED)  # the last one of a node that was not undone counts
+HELD_SECONDS = 300.0  # how long a node that somebody looks at is kept from others
 
 TABLES = """
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -51,33 +48,19 @@ CREATE TABLE looks (session TEXT PRIMARY KEY, node TEXT NOT NULL, seen REAL NOT 
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """One entry of the file; entries are only ever added.
+    """One entry of the file; entries are only ever added."""
 
-    Args:
-        node: The id of the node; empty for a class.
-        kind: `label`, `unknown` ("don't know"), `dismissed` (not of the class `label`), `note`,
-            `class` (a class that was added) or `undo`.
-        label: The name of a class.
-        note: What somebody wrote about it.
-        who: Who did it, and `session` in which browser.
-        undoes: For an undo, the number of the event that no longer counts.
-        thought: The probability of each class before, by name; empty without a model.
-        model: Which model thought so.
-        number: Counts events from 1, in order.
-        created: When, in UTC.
-    """
-
-    node: str = ""
+    node: str = ""  # its id; empty for a class
     kind: str = LABEL
-    label: str = ""
-    note: str = ""
+    label: str = ""  # the name of a class
+    note: str = ""  # what somebody wrote about it
     who: str = ""
-    session: str = ""
-    undoes: int | None = None
-    thought: Mapping[str, float] = field(default_factory=dict)
-    model: str = ""
-    number: int = 0
-    created: str = ""
+    session: str = ""  # in which browser
+    undoes: int | None = None  # for an undo, the number of the event that no longer counts
+    thought: Mapping[str, float] = field(default_factory=dict)  # probabilities before, by class
+    model: str = ""  # which model predicted them
+    number: int = 0  # counts events from 1, in order
+    created: str = ""  # in UTC
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,10 +145,7 @@ class LabelFile:
             return [_event(row) for row in base.execute(query, (after,))]
 
     def look(self, session: str, nodes: Iterable[str]) -> str | None:
-        """Take the first of some nodes that nobody else has just looked at; None if there is none.
-
-        What the session looked at before is free again.
-        """
+        """Take the first node that nobody else has just looked at; the one before is free again."""
         now = time()
         query = "SELECT node FROM looks WHERE session <> ? AND seen > ?"
         insert = "INSERT OR REPLACE INTO looks VALUES (?, ?, ?)"
@@ -179,10 +159,9 @@ class LabelFile:
 
     def add_fit(self, fit: Fit) -> None:
         """Write down that a model was trained."""
-        values = (_now(), fit.method, fit.labels, fit.score, fit.seconds)
         query = "INSERT INTO fits (created, method, labels, score, seconds) VALUES (?, ?, ?, ?, ?)"
         with self._file.write() as base:
-            base.execute(query, values)
+            base.execute(query, (_now(), fit.method, fit.labels, fit.score, fit.seconds))
 
     def fits(self) -> list[Fit]:
         """All models that were trained, in order."""
@@ -214,10 +193,7 @@ def _now() -> str:
 
 
 class Answers:
-    """The last answer of every node that was not undone, notes, and classes.
-
-    Events are given in order, all at once or a few at a time. One thread may add while others read.
-    """
+    """What counts of the events, given in order; one thread may add while others read."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self.last = 0  # number of the last event

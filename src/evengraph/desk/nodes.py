@@ -78,28 +78,17 @@ class DeskNodes:
 
 
 def open_nodes(
-    data: str,
-    columns: Mapping[str, Any],
-    *,
-    classes: Sequence[str] = (),
-    root: Path | None = None,
+    data: str, columns: Mapping[str, Any], *, classes: Sequence[str] = (), root: Path | None = None
 ) -> DeskNodes:
-    """Open a graph to label: a data set, or tables that may have few labels or none.
+    """Open a data set, or tables with few labels or none; `columns` is as in `open_graph`.
 
-    Args:
-        data: A name or a path, as for `open_graph`.
-        columns: The column arguments of `open_graph`. A label column that does not exist yet is
-            started, if the classes are given.
-        classes: Classes beside those that have labels.
-        root: Folder of data sets.
+    A label column that does not exist yet is started, if its classes are given.
     """
     if data in DATASETS:
         return _of_source(open_dataset(data, root=root), None)
     table, label = read_nodes_table(data), columns.get("label")
-    if table is None or label is None:
-        return _of_source(open_tables(data, **columns), table)
-    names = _names(table, columns)
-    if names.nunique() >= 2:
+    names = None if table is None or label is None else _names(table, columns)
+    if names is None or names.nunique() >= 2:
         return _of_source(open_tables(data, **columns), table)
     if label not in table.columns and len(classes) < 2:
         raise ArgumentError(
@@ -158,12 +147,7 @@ def _of_source(source: GraphSource, table: Any) -> DeskNodes:
 
 
 def _of_tables(
-    tables: TableGraph,
-    name: str,
-    table: Any,
-    column: str,
-    classes: tuple[str, ...],
-    labels: Tensor,
+    tables: TableGraph, name: str, table: Any, column: str, classes: tuple[str, ...], labels: Tensor
 ) -> DeskNodes:
     return DeskNodes(
         name=name,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -15,8 +14,8 @@ from evengraph.desk.label_file import DISMISSED, LABEL, NOTE, Event
 from evengraph.desk.training import is_enough
 from evengraph.pipeline.explanation import Explanation, column_words
 from evengraph.report.charts import COLOURS, percent
-from evengraph.report.markup import Attribute, Markup, tag
-from evengraph.report.page import STYLE, definitions, read_asset, scroll, section, table
+from evengraph.report.markup import Attribute, Markup, plural, tag
+from evengraph.report.page import STYLE, definitions, read_asset, scroll, section, table, table_row
 
 if TYPE_CHECKING:
     from evengraph.desk.server import Session
@@ -24,6 +23,10 @@ if TYPE_CHECKING:
 STYLESHEET = STYLE + read_asset(__package__, "desk.css")
 SCRIPT = read_asset(__package__, "desk.js")
 PAGES = {"/": "Label", "/queue": "Queue", "/done": "Done", "/export.csv": "Export"}
+LISTS = {
+    "/queue": ("Nodes to label next", "node", "reason", "model's guess"),
+    "/done": ("Answers, the last first", "node", "answer", "by", "when (UTC)"),
+}
 OTHER_KEYS = {"d": "don't know", "u": "undo", "n": "note", "← →": "other nodes"}
 KEYS = {"1–9": "class", **OTHER_KEYS}
 TRIAGE_KEYS = {"1": "confirm", "2": "dismiss", **OTHER_KEYS}
@@ -52,7 +55,7 @@ def node_page(desk: Desk, session: Session, row: int) -> str:
         session,
         _question(desk, session, row),
         _cells(desk, row),
-        _neighbourhood_section(desk, row),
+        _near(desk, row),
         tag("section", tag("h2", WHY), explanation, data_source=source),
     )
 
@@ -60,24 +63,35 @@ def node_page(desk: Desk, session: Session, row: int) -> str:
 def queue_page(desk: Desk, session: Session) -> str:
     """The nodes to label next, with reasons."""
     rows = []
-    for one in desk.waiting()[:LISTED]:
-        guess = desk.guess(one.row)
+    for row in desk.waiting()[:LISTED]:
+        guess = desk.guess(row)
         text = f"{guess[0]} {guess[1]:.0%}" if guess else "–"
-        rows.append(_table_row(desk, one.row, one.reason, text))
+        rows.append(table_row(_node_link(desk, row), (desk.queue.get(row, ""), text)))
     notes = [tag("p", note) for note in desk.ranking.notes]
-    heads = ("node", "reason", "model's guess")
-    return _list_page(desk, session, "/queue", "Nodes to label next", heads, rows, notes)
+    return _list_page(desk, session, "/queue", rows, *notes)
 
 
 def done_page(desk: Desk, session: Session) -> str:
     """What was answered, the last first; every node can be opened and answered again."""
-    rows = [
-        _table_row(desk, desk.nodes.rows[event.node], describe(event), event.who, _minute(event))
-        for event in desk.answers.all()[::-1][:LISTED]
-        if event.node in desk.nodes.rows
-    ]
-    heads = ("node", "answer", "by", "when (UTC)")
-    return _list_page(desk, session, "/done", "Answers, the last first", heads, rows)
+    rows = []
+    for event in desk.answers.all()[::-1][:LISTED]:
+        if event.node in desk.nodes.rows:
+            link = _node_link(desk, desk.nodes.rows[event.node])
+            rows.append(table_row(link, (describe(event), event.who, _minute(event))))
+    return _list_page(desk, session, "/done", rows)
+
+
+def _list_page(
+    desk: Desk, session: Session, here: str, rows: Sequence[Markup], *notes: Markup
+) -> str:
+    caption, *heads = LISTS[here]
+    part = table(caption, heads, rows, "list") if rows else tag("p", "Nothing yet.")
+    listed = tag("section", tag("h1", PAGES[here]), *notes, part, data_list=here)
+    return _frame(desk, session, listed, here=here)
+
+
+def _node_link(desk: Desk, row: int) -> Markup:
+    return tag("a", desk.nodes.ids[row], href=f"/node/{row}")
 
 
 def message_page(title: str, text: str) -> str:
@@ -94,25 +108,6 @@ def describe(event: Event) -> str:
 
 def _minute(event: Event) -> str:
     return event.created[:16].replace("T", " ")
-
-
-def _list_page(
-    desk: Desk,
-    session: Session,
-    here: str,
-    caption: str,
-    heads: Sequence[str],
-    rows: Sequence[Markup],
-    notes: Sequence[Markup] = (),
-) -> str:
-    part = table(caption, heads, rows, "list") if rows else tag("p", "Nothing yet.")
-    listed = tag("section", tag("h1", PAGES[here]), *notes, part, data_list=here)
-    return _frame(desk, session, listed, here=here)
-
-
-def _table_row(desk: Desk, row: int, *cells: str) -> Markup:
-    node = tag("a", desk.nodes.ids[row], href=f"/node/{row}")
-    return tag("tr", tag("th", node, scope="row"), *(tag("td", cell) for cell in cells))
 
 
 # The frame, and forms that only our own pages can send.
@@ -169,13 +164,8 @@ def _field(name: str, **attributes: Attribute) -> Markup:
 
 def _undo(session: Session, event: Event, words: str, key: str | None, kind: str) -> Markup:
     """What was done, and a button that undoes it."""
-    button = tag(
-        "button",
-        "Undo",
-        *((" ", tag("kbd", key)) if key else ()),
-        data_key=key,
-        class_="quiet-button",
-    )
+    hint = [" ", tag("kbd", key)] if key else []
+    button = tag("button", "Undo", *hint, data_key=key, class_="quiet-button")
     number = _hidden("number", event.number)
     return _form(session, "/undo", tag("span", words), number, button, class_=kind)
 
@@ -185,7 +175,7 @@ def _undo(session: Session, event: Event, words: str, key: str | None, kind: str
 
 def _question(desk: Desk, session: Session, row: int) -> Markup:
     """What the node is, with a button for every answer."""
-    reason, id = desk.reason(row), desk.nodes.ids[row]
+    reason, id = desk.queue.get(row, ""), desk.nodes.ids[row]
     last = desk.answers.last_of(session.id)
     if last is None:
         asked = f"What is its {desk.nodes.column}?" if desk.find is None else f"{desk.find}?"
@@ -270,18 +260,16 @@ def _cells(desk: Desk, row: int) -> Markup:
     return section(heading, scroll(shown, heading, kind="cells"), *rest)
 
 
-def _neighbourhood_section(desk: Desk, row: int) -> Markup:
+def _near(desk: Desk, row: int) -> Markup:
     dots, edges, count = neighbourhood(desk, row)
     if len(dots) == 1:
         return section("Neighbourhood", tag("p", "This node has no edges."))
     shown = sum(dot.ring == 1 for dot in dots)
-    word = "neighbour" if count == 1 else "neighbours"
-    text = f"{count:,} {word}" + (f", {shown} of them drawn" if shown < count else "")
+    text = plural(count, "neighbour") + (f", {shown} of them drawn" if shown < count else "")
     return section("Neighbourhood", tag("p", f"{text}."), draw(dots, edges), legend(dots))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Dot:
+class Dot(NamedTuple):
     """A node to draw: ring 0 is the centre, 1 holds neighbours, 2 theirs.
 
     A predicted class has a probability, a label has none, and without a class nothing is known.
@@ -323,25 +311,13 @@ def neighbourhood(desk: Desk, row: int) -> tuple[list[Dot], list[tuple[int, int]
     outer.sort(key=lambda other: min(places.get(int(o), INNER) for o in matrix[[other]].indices))
     rows, dots = [row, *inner, *outer], []
     for place, other in enumerate(rows):
-        number: int | None = int(labels[other])
-        name, probability = "", None
-        if labels[other] >= 0:
-            name = classes[int(labels[other])]
+        dot = Dot(other, desk.nodes.ids[other], (place > 0) + (place > len(inner)))
+        if (label := int(labels[other])) >= 0:
+            dot = dot._replace(number=label, name=classes[label])
         elif (guess := desk.guess(other)) is not None:
-            name, probability = guess
-            number = classes.index(name)
-        else:
-            number = None
-        dots.append(
-            Dot(
-                row=other,
-                id=desk.nodes.ids[other],
-                ring=(place > 0) + (place > len(inner)),
-                number=number,
-                name=name,
-                probability=probability,
-            )
-        )
+            number = classes.index(guess[0])
+            dot = dot._replace(number=number, name=guess[0], probability=guess[1])
+        dots.append(dot)
     part = matrix[rows][:, rows].tocoo()
     ends = zip(np.asarray(part.row).tolist(), np.asarray(part.col).tolist(), strict=True)
     return dots, sorted({(a, b) for a, b in ends if a < b}), len(neighbours)
@@ -477,9 +453,9 @@ def side(desk: Desk, session: Session) -> Markup:
     else:
         parts = [_progress(desk, session), _model(desk, session), *more_labels(desk)]
     waiting = []
-    for one in desk.waiting()[:NEXT]:
-        link = tag("a", desk.nodes.ids[one.row], href=f"/node/{one.row}")
-        waiting.append(tag("li", link, tag("span", one.reason)))
+    for row in desk.waiting()[:NEXT]:
+        reason = tag("span", desk.queue.get(row, ""))
+        waiting.append(tag("li", _node_link(desk, row), reason))
     text = tag("ol", *waiting, class_="next-list") if waiting else tag("p", "Nothing is left.")
     notes = [tag("p", note) for note in desk.ranking.notes]
     parts.append(section("Next", *notes, text))
@@ -553,9 +529,7 @@ def more_labels(desk: Desk) -> list[Markup]:
     if curve is None:
         can = can_judge(list(desk.counts().values()))
         return [] if can else [section("More labels", tag("p", TOO_FEW_LABELS))]
-    text = (
-        "Balanced accuracy of a quick model over the number of labels; shaded: four of five cases."
-    )
+    text = "Balanced accuracy of a quick model by the number of labels; shaded: four of five cases."
     advice = tag("p", curve.advice, class_="advice")
     unknown = [tag("p", sentence) for sentence in curve.unknown]
     return [section("More labels", curve_chart(curve), advice, *unknown, tag("p", text))]

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 MAX_SESSIONS = 1_000
 MAX_FORM = 64 * 1024  # bytes
-TICKET_BYTES = 24
 REFUSED = "Open the address that evengraph desk printed when it started; it holds a secret."
 HEADERS = {
     # no inline style or script, nothing from elsewhere, and no page of others around ours
@@ -47,10 +46,12 @@ HEADERS = {
 """Headers of every response."""
 
 Form = dict[str, str]
+View = Callable[["Session", int], "str | Response"]
+Action = Callable[[Form, "Session"], str]
 
 
 def _secret() -> str:
-    return secrets.token_urlsafe(TICKET_BYTES)
+    return secrets.token_urlsafe(24)
 
 
 @dataclass
@@ -63,7 +64,7 @@ class Session:
 
 
 class Access:
-    """Checks requests to the server on a port; new sessions are called `who`."""
+    """Checks requests to the server on a port; new sessions have the name `who`."""
 
     def __init__(self, port: int, who: str) -> None:
         self.hosts = (f"{HOST}:{port}", f"localhost:{port}")
@@ -183,14 +184,23 @@ def _make_app(desk: Desk, access: Access) -> ASGIApp:
             response.set_cookie(access.cookie, secret, httponly=True, samesite="strict")
         return response
 
-    def get(handler: Callable[[Request, Session], Response]) -> Callable[[Request], Response]:
+    def get(view: View) -> Callable[[Request], Response]:
         def endpoint(request: Request) -> Response:
             session = check(request)
-            return session if isinstance(session, Response) else handler(request, session)
+            if isinstance(session, Response):
+                return session
+            desk.refresh()
+            row = _row(desk, request.path_params.get("row", "0"))
+            if row is None:
+                return HTMLResponse(pages.message_page("Not found", "There is no such node."), 404)
+            shown = view(session, row)
+            if isinstance(shown, Response):
+                return shown
+            return HTMLResponse(shown.encode("utf-8", errors="xmlcharrefreplace"))
 
         return endpoint
 
-    def post(handler: Callable[[Form, Session], str]) -> Callable[[Request], Any]:
+    def post(act: Action) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Response:
             session = check(request)
             if isinstance(session, Response):
@@ -199,7 +209,7 @@ def _make_app(desk: Desk, access: Access) -> ASGIApp:
                 form = await _read_form(request)
                 if not access.allows_post(session, request.headers, form.get("form_token", "")):
                     return refused(403, REFUSED)
-                path = await run_in_threadpool(handler, form, session)
+                path = await run_in_threadpool(act, form, session)
             except ValueError as error:
                 return refused(400, first_line(error))
             if "application/json" in request.headers.get("accept", ""):
@@ -210,8 +220,8 @@ def _make_app(desk: Desk, access: Access) -> ASGIApp:
 
     app = Starlette(
         routes=[
-            *(Route(path, get(handler)) for path, handler in _gets(desk).items()),
-            *(Route(p, post(handler), methods=["POST"]) for p, handler in _posts(desk).items()),
+            *(Route(path, get(view)) for path, view in _views(desk).items()),
+            *(Route(path, post(act), methods=["POST"]) for path, act in _actions(desk).items()),
         ]
     )
     ours = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
@@ -238,51 +248,30 @@ async def _read_form(request: Request) -> Form:
     return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=20))
 
 
-def _number(text: str) -> int | None:
-    """A number from a path or form."""
-    return int(text) if text.isdecimal() and text.isascii() and len(text) < 18 else None
+def _number(text: str) -> int:
+    """A number from a path or form; -1 if it is none."""
+    return int(text) if text.isdecimal() and text.isascii() and len(text) < 18 else -1
 
 
 def _row(desk: Desk, text: str) -> int | None:
-    number = _number(text)
-    return number if number is not None and number < len(desk.nodes.ids) else None
+    return _number(text) if 0 <= _number(text) < len(desk.nodes.ids) else None
 
 
-def _gets(desk: Desk) -> dict[str, Callable[[Request, Session], Response]]:
-    """Pages and files by their paths."""
-    from starlette.responses import HTMLResponse, Response
+def _views(desk: Desk) -> dict[str, View]:
+    """Pages and files by their paths; those of a node get its row."""
+    from starlette.responses import Response
 
-    def html(text: str, status: int = 200) -> Response:
-        return HTMLResponse(text.encode("utf-8", errors="xmlcharrefreplace"), status)
-
-    def home(request: Request, session: Session) -> Response:
-        desk.refresh()
+    def home(session: Session, _: int) -> str:
         row = desk.next_row(session.id)
         if row is None:
-            return html(pages.done_page(desk, session))
-        return html(pages.node_page(desk, session, row))
+            return pages.done_page(desk, session)
+        return pages.node_page(desk, session, row)
 
-    def node(request: Request, session: Session) -> Response:
-        desk.refresh()
-        row = _row(desk, request.path_params["row"])
-        if row is None:
-            return html(pages.message_page("Not found", "There is no such node."), 404)
+    def node(session: Session, row: int) -> str:
         desk.file.look(session.id, [desk.nodes.ids[row]])
-        return html(pages.node_page(desk, session, row))
+        return pages.node_page(desk, session, row)
 
-    def why(request: Request, session: Session) -> Response:
-        row = _row(desk, request.path_params["row"])
-        return html("", 404) if row is None else html(pages.why(desk.explanation(row)))
-
-    def fresh(page: Callable[[Desk, Session], str]) -> Callable[[Request, Session], Response]:
-        def handler(request: Request, session: Session) -> Response:
-            desk.refresh()
-            return html(page(desk, session))
-
-        return handler
-
-    def export(request: Request, session: Session) -> Response:
-        desk.refresh()
+    def export(session: Session, _: int) -> Response:
         content = csv_bytes(labelled_table(desk.nodes, desk.answers))
         name = {"Content-Disposition": 'attachment; filename="labelled.csv"'}
         return Response(content, media_type="text/csv; charset=utf-8", headers=name)
@@ -290,17 +279,17 @@ def _gets(desk: Desk) -> dict[str, Callable[[Request, Session], Response]]:
     return {
         "/": home,
         "/node/{row}": node,
-        "/node/{row}/why": why,
-        "/side": fresh(pages.side),
-        "/queue": fresh(pages.queue_page),
-        "/done": fresh(pages.done_page),
+        "/node/{row}/why": lambda _, row: pages.why(desk.explanation(row)),
+        "/side": lambda session, _: pages.side(desk, session),
+        "/queue": lambda session, _: pages.queue_page(desk, session),
+        "/done": lambda session, _: pages.done_page(desk, session),
         "/export.csv": export,
-        "/desk.css": lambda request, session: Response(pages.STYLESHEET, media_type="text/css"),
-        "/desk.js": lambda request, session: Response(pages.SCRIPT, media_type="text/javascript"),
+        "/desk.css": lambda *_: Response(pages.STYLESHEET, media_type="text/css"),
+        "/desk.js": lambda *_: Response(pages.SCRIPT, media_type="text/javascript"),
     }
 
 
-def _posts(desk: Desk) -> dict[str, Callable[[Form, Session], str]]:
+def _actions(desk: Desk) -> dict[str, Action]:
     """What forms do; each returns the path of the page to show then, or raises ValueError."""
 
     def page_of(row: int | None) -> str:
@@ -332,8 +321,6 @@ def _posts(desk: Desk) -> dict[str, Callable[[Form, Session], str]]:
     def undo(form: Form, session: Session) -> str:
         """Undo an event and go back to its node."""
         number = _number(form.get("number", ""))
-        if number is None:
-            return "/"
         return page_of(desk.undo(number, who=session.who, session=session.id))
 
     def add_class(form: Form, session: Session) -> str:

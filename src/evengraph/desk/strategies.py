@@ -75,10 +75,7 @@ class Clusters(NamedTuple):
 
 
 def find_clusters(rows: Tensor, count: int = MOST) -> Clusters:
-    """Cluster rows by k-means, into fewer than `count` where nodes are few.
-
-    In a large graph the means are found from a sample.
-    """
+    """Cluster rows by k-means, into fewer than `count` where nodes are few; means of a sample."""
     count = max(1, min(count, min(len(rows), CLUSTERED) // SMALLEST))
     sample = torch.randperm(len(rows), generator=generator(CLUSTER_SEED))[:CLUSTERED].sort().values
     part = rows[sample]
@@ -94,35 +91,18 @@ def find_clusters(rows: Tensor, count: int = MOST) -> Clusters:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Evidence:
-    """A graph, the labels so far, and what a model predicts.
+    """A graph, the labels so far, and what a model predicts."""
 
-    Args:
-        graph: Features and edges.
-        rows: Every node as a row of numbers; see `node_rows`.
-        clusters: Groups of nodes that are alike.
-        operator: Averages over a node and its neighbours.
-        labels: -1 for unlabelled.
-        candidates: Nodes that may be offered; none of them has a label.
-        num_classes: Including those without labels.
-        probabilities: What the model predicts; None without a model.
-        budget: How many nodes will be labelled.
-        seed: Of everything random.
-
-    Shapes:
-        rows: (N, d); operator: (N, N); labels: int64, (N,); candidates: bool, (N,)
-        probabilities: (N, C)
-    """
-
-    graph: Data
-    rows: Tensor
-    clusters: Clusters
-    operator: Sparse
-    labels: Tensor
-    candidates: Tensor
-    num_classes: int
-    probabilities: Tensor | None = None
-    budget: int = 20
-    seed: int = 0
+    graph: Data  # features and edges
+    rows: Tensor  # every node as a row of numbers, (N, d); see `node_rows`
+    clusters: Clusters  # groups of nodes that are alike
+    operator: Sparse  # averages over a node and its neighbours, (N, N)
+    labels: Tensor  # -1 for unlabelled, int64, (N,)
+    candidates: Tensor  # nodes that may be offered, none of which has a label, bool, (N,)
+    num_classes: int  # those without labels included
+    probabilities: Tensor | None = None  # what the model predicts, (N, C); None without a model
+    budget: int = 20  # how many nodes will be labelled
+    seed: int = 0  # of everything random
 
     @cached_property
     def known(self) -> Tensor:
@@ -141,13 +121,10 @@ class Evidence:
 
 
 def unlike_labels(evidence: Evidence) -> Tensor:
-    """Nodes in clusters without a label whose nearest label is farther than clusters usually are.
+    """Nodes in clusters without a label, farther from labels than clusters usually are, bool, (N,).
 
     A class that nobody has labelled would be found there, so it is worth looking. With few labels
     these are many; see `new_class`. Without labels there are none.
-
-    Shapes:
-        returns: bool, (N,)
     """
     clusters = evidence.clusters
     if not len(evidence.known) or len(clusters.means) < 2:
@@ -203,7 +180,7 @@ def find_hunt(evidence: Evidence) -> Hunt | None:
     return Hunt(label, likely, max(0, number))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Strategy:
     """A way to choose nodes to label.
 
@@ -316,15 +293,17 @@ def combined(evidence: Evidence) -> Tensor:
         if evidence.probabilities is not None or not strategy.needs_model:
             total += weight * ranks(strategy.score(evidence), evidence.candidates)
     total /= sum(WEIGHTS.values())
-    clusters, number = evidence.clusters, evidence.budget // UNLIKE
-    wanted, value = unlike_labels(evidence), novelty(evidence)
     if evidence.probabilities is None:  # as many groups as there will be labels
         clusters = find_clusters(evidence.rows, len(evidence.known) + evidence.budget)
         wanted = (clusters.sizes(evidence.labels >= 0) == 0)[clusters.of]
         value, number = clusters.sizes(evidence.candidates)[clusters.of], evidence.budget
+    else:
+        clusters, wanted = evidence.clusters, unlike_labels(evidence)
+        value, number = novelty(evidence), evidence.budget // UNLIKE
     first = evidence.candidates & (clusters.turns(evidence.candidates) == 0)
     nodes = (first & wanted).nonzero().squeeze(1)
-    total[nodes[value[nodes].argsort(descending=True, stable=True)[:number]]] += 1
+    stable = evidence.probabilities is not None  # results depend on how sizes that tie are sorted
+    total[nodes[value[nodes].argsort(descending=True, stable=stable)[:number]]] += 1
     return total
 
 
@@ -342,40 +321,26 @@ def _probabilities(evidence: Evidence) -> Tensor:
 
 _ALL = (
     Strategy(
-        name="default",
-        meaning="What several of the others agree on, and enough of the rarest class.",
-        score=combined,
+        "default",
+        "What several of the others agree on, and enough of the rarest class.",
+        combined,
         hunts=True,
     ),
+    Strategy("random", "Every unlabelled node alike.", random_scores, spread=0.0),
+    Strategy("uncertainty", "Nodes that the model places between two classes.", uncertainty, True),
     Strategy(
-        name="random", meaning="Every unlabelled node alike.", score=random_scores, spread=0.0
+        "rare", "Nodes that probably are of a class with few labels or few nodes.", rare, True
     ),
     Strategy(
-        name="uncertainty",
-        meaning="Nodes that the model places between two classes.",
-        score=uncertainty,
-        needs_model=True,
+        "representative",
+        "Nodes that many uncertain ones are like, which are like no labelled node.",
+        representative,
     ),
     Strategy(
-        name="rare",
-        meaning="Nodes that probably are of a class with few labels or few nodes.",
-        score=rare,
-        needs_model=True,
+        "coverage", "The most typical node of every cluster first, then the second.", coverage
     ),
     Strategy(
-        name="representative",
-        meaning="Nodes that many uncertain ones are like, which are like no labelled node.",
-        score=representative,
-    ),
-    Strategy(
-        name="coverage",
-        meaning="The most typical node of every cluster first, then the second.",
-        score=coverage,
-    ),
-    Strategy(
-        name="reach",
-        meaning="Nodes from which a label reaches many that are far from every label.",
-        score=reach,
+        "reach", "Nodes from which a label reaches many that are far from every label.", reach
     ),
 )
 STRATEGIES = {strategy.name: strategy for strategy in _ALL}

@@ -29,8 +29,8 @@ from evengraph.desk.strategies import (
     reasons,
 )
 from evengraph.methods import Method
+from evengraph.methods.bases.method import Committee
 from evengraph.methods.bases.saving import MAIN
-from evengraph.methods.bases.search import Committee
 from evengraph.nn.members import Diffusion, Views
 from evengraph.ops.sparse import Sparse, propagation_matrix, weighted_adjacency
 from evengraph.pipeline.sources import open_source

@@ -105,8 +105,7 @@ def inspect_packed(packed: PackedGraph) -> PackedInspection:
 def _method_fit(name: str, packed: PackedGraph, width: float, free: int, cores: int) -> MethodFit:
     """What a method takes; `width` is the stored width of the features."""
     method, on_disk = METHODS[name], METHODS[name] in LEARNERS
-    width = packed.num_features if method.stores_dense else width
-    cost = estimate(name, packed.num_nodes, packed.num_edges, width)
+    cost = estimate(name, packed.num_nodes, packed.num_edges, packed.num_features, width)
     about: dict[str, Any] = {"method": name, "title": method.title, "on_disk": on_disk}
     if cost is None:
         return MethodFit(**about, memory=None, seconds=None, fits=on_disk or None)

@@ -30,10 +30,9 @@ from evengraph.disk.propagation import (
 )
 from evengraph.disk.tables import DerivedTable, JoinedTable, Table, row_slices
 from evengraph.methods import MLP, Boosting, IceBerg, Logistic, Method, Unison
-from evengraph.methods.bases.method import fit_hidden, train_network
 from evengraph.methods.bases.network import above_mean, double_balancing_epoch, pseudo_label_loss
-from evengraph.methods.bases.saving import new_network
-from evengraph.methods.bases.tree_engines import (
+from evengraph.methods.boosting import (
+    CHUNK,
     Grown,
     grow_lightgbm,
     import_engine,
@@ -41,7 +40,6 @@ from evengraph.methods.bases.tree_engines import (
     start_logits,
     start_loss,
 )
-from evengraph.methods.boosting import CHUNK
 from evengraph.methods.unison import LABELLED, vote_logits
 from evengraph.metrics.multiclass import rare_class, score_validation_rows
 from evengraph.nn.members import HOPS, ego_share
@@ -146,8 +144,8 @@ class NetworkLearner(Learner[M]):
     ) -> None:
         """Train a new network where the rows are."""
         method = self.method
-        method.net_ = net = new_network(method).to(supply.device)
-        train_network(method, net, RowEpoch(net, supply, links, on_labels, pseudo_weight))
+        method.net_ = net = method._new_network().to(supply.device)
+        method._train(net, RowEpoch(net, supply, links, on_labels, pseudo_weight))
         net.to(method.device_)
 
 
@@ -232,7 +230,7 @@ class _Unison(NetworkLearner[Unison]):
         return len(self.method.view_names) * min(widest, (HOPS + 1) * num_features)
 
     def fit_tables(self, x: Table) -> dict[str, Table]:
-        self.method.net_ = new_network(self.method)
+        self.method.net_ = self.method._new_network()
         return view_tables(self.method.net_.views, x, self.space, fit=True)
 
     def tables(self, x: Table) -> dict[str, Table]:
@@ -273,10 +271,10 @@ class _IceBerg(NetworkLearner[IceBerg]):
     def fit_all(self, task: Task, x: Tensor) -> None:
         """Train as in memory."""
         method = self.method
-        method.net_ = net = new_network(method)
+        method.net_ = net = method._new_network()
         inputs = Inputs(x, Sparse.from_scipy(NO_EDGES, x.device))
         epoch = double_balancing_epoch(net, inputs, task, method.loss, method.pseudo_weight)
-        train_network(method, net, epoch)
+        method._train(net, epoch)
 
     def fit_supply(self, supply: RowSupply) -> None:
         method, counts = self.method, supply.task.class_counts.to(supply.device)
@@ -302,7 +300,7 @@ class _MLP(NetworkLearner[MLP]):
         """Train as in memory."""
         graph = copy(task.graph)
         graph.x = x
-        fit_hidden(self.method, replace(task, graph=graph))
+        self.method._fit(replace(task, graph=graph))
 
     def fit_supply(self, supply: RowSupply) -> None:
         self._train(

@@ -37,6 +37,7 @@ from evengraph.disk.tables import (
     tensor_hash,
 )
 from evengraph.methods import METHODS, Method
+from evengraph.methods.bases.method import learn, reset
 from evengraph.methods.bases.saving import Labelled
 from evengraph.metrics.binary import flagged
 from evengraph.ops.features import feature_signatures
@@ -258,7 +259,7 @@ class DiskGraph:
         """Train on the rows of some nodes, in memory or in passes."""
         part = hide_others(select_nodes(task, nodes))
 
-        def learn(tables: Mapping[str, Table]) -> None:
+        def fit(tables: Mapping[str, Table]) -> None:
             if stream is not None:
                 stream(part, nodes, tables)
                 return
@@ -266,7 +267,7 @@ class DiskGraph:
             learner.fit_rows(part, {name: table.read(own) for name, table in tables.items()})
 
         labelled = nodes[part.train], part.graph.y[part.train]
-        self._learn(learner, part, labelled, [nodes], learn, options)
+        self._learn(learner, part, labelled, [nodes], fit, options)
         learner.method.notes_ = [*learner.method.notes_, *sampling_notes(task, part)]
 
     def _fit_shards(
@@ -284,13 +285,13 @@ class DiskGraph:
             seed=options["seed"],
         )
 
-        def learn(tables: Mapping[str, Table]) -> None:
+        def fit(tables: Mapping[str, Table]) -> None:
             with sharded_rows(task, plan, tables, learner.stacked, self.space) as supply:
                 learner.fit_supply(supply)
 
         train = torch.cat(plan.labelled).sort().values
         labelled = train, task.graph.y[train]
-        self._learn(learner, task, labelled, plan.files.values(), learn, options)
+        self._learn(learner, task, labelled, plan.files.values(), fit, options)
         method.notes_ = [*method.notes_, plan_note(task, plan)]
 
     def _learn(
@@ -308,12 +309,12 @@ class DiskGraph:
         """
         method, folder, ranks = learner.method, self.space.folder, self.space.ranks
         checkpoint = Checkpoint(folder / "training.pt", ranks=ranks)  # until it is named
-        method.reset(task)
+        reset(method, task)
         blocks = labelled[0].split(PREDICTED)
         signatures = torch.cat([feature_signatures(self.x.read(some)) for some in blocks])
         method.labelled_ = Labelled(*labelled, signatures)
 
-        def learn() -> None:
+        def body() -> None:
             tables = learner.fit_tables(self.x)
             contents = (table.content_hash for table in tables.values())
             tensors = map(tensor_hash, (*nodes, task.graph.y, task.train, task.val))
@@ -321,7 +322,7 @@ class DiskGraph:
             checkpoint.path = folder / f"training-{key[:24]}.pt"
             fit(tables)
 
-        method.learn(learn, ranks=ranks, checkpoint=checkpoint, **options)
+        learn(method, body, ranks=ranks, checkpoint=checkpoint, **options)
 
     def predict(self, method: Method) -> Iterator[tuple[slice, Tensor]]:
         """Class probabilities of all nodes, a block of rows at a time, (rows, C)."""

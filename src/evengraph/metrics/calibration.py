@@ -69,28 +69,23 @@ class Calibrator:
         _check(probabilities, labels)
         nodes, num_classes = probabilities.shape
         if nodes < MIN_NODES:
-            return cls(
-                nodes=nodes,
-                note=f"{nodes} held-out nodes are too few to calibrate on, {MIN_NODES} are "
-                "needed; probabilities are unchanged.",
-            )
+            note = f"{nodes} held-out nodes are too few to calibrate on, {MIN_NODES} are needed; "
+            return cls(nodes=nodes, note=f"{note}probabilities are unchanged.")
         logs = _logs(probabilities)
         if bool((logs.argmax(1) == labels.to(logs.device)).all()):
-            return cls(
-                nodes=nodes,
-                note=f"All {nodes} held-out nodes are predicted correctly, so overconfidence "
-                "cannot be measured; probabilities are unchanged.",
-            )
+            note = f"All {nodes} held-out nodes are predicted correctly, so overconfidence "
+            note += "cannot be measured; probabilities are unchanged."
+            return cls(nodes=nodes, note=note)
         rarest = int(torch.bincount(labels, minlength=num_classes).min())
         if shift and rarest >= MIN_NODES_PER_CLASS:
             return cls(**_with_shift(logs, labels), nodes=nodes)
         temperature = _temperature(logs, labels)
         if nodes < MANY_NODES and not _helps(logs, labels.to(logs.device)):
-            return cls(nodes=nodes, note=_no_gain(temperature, nodes))
-        note = (
-            f"The rarest class has {rarest} held-out nodes, {MIN_NODES_PER_CLASS} are needed "
-            "for a shift; only the temperature was fitted."
-        )
+            note = f"a temperature of {temperature:.2f} would fit the {nodes} held-out nodes, but "
+            note += "on nodes that it was not fitted to it does not help beyond noise; "
+            return cls(nodes=nodes, note=f"{note}probabilities are unchanged.")
+        note = f"The rarest class has {rarest} held-out nodes, {MIN_NODES_PER_CLASS} are needed "
+        note += "for a shift; only the temperature was fitted."
         return cls(temperature=temperature, nodes=nodes, note=note if shift else "")
 
     def __call__(self, probabilities: Tensor) -> Tensor:
@@ -110,12 +105,7 @@ class Calibrator:
         return torch.where(changed, result.scatter(1, first, above), result)
 
     def threshold(self, value: float, positive: int) -> float:
-        """Map a threshold to calibrated probabilities, so that the same nodes reach it.
-
-        Args:
-            value: Threshold before calibration.
-            positive: Class of the threshold, 0 or 1.
-        """
+        """Map a threshold of one of two classes, so that the same nodes reach it afterwards."""
         return carried(self, value, positive)
 
     def describe(self) -> str:
@@ -245,13 +235,6 @@ def _helps(logs: Tensor, labels: Tensor) -> bool:
     return float(gains.mean()) > error
 
 
-def _no_gain(temperature: float, nodes: int) -> str:
-    return (
-        f"a temperature of {temperature:.2f} would fit the {nodes} held-out nodes, but on nodes "
-        "that it was not fitted to it does not help beyond noise; probabilities are unchanged."
-    )
-
-
 def _with_shift(logs: Tensor, labels: Tensor) -> dict[str, Any]:
     """Fit temperature and shifts together; also concave, so L-BFGS finds the optimum."""
     from scipy.optimize import minimize
@@ -272,26 +255,15 @@ def _with_shift(logs: Tensor, labels: Tensor) -> dict[str, Any]:
 
     start = np.array([1.0, *([0.0] * num_classes)])
     bounds = [(1 / MAX_TEMPERATURE, 1 / MIN_TEMPERATURE), *([(None, None)] * num_classes)]
-    inverse, *shift = minimize(
-        loss_and_gradient, start, jac=True, bounds=bounds, method="L-BFGS-B"
-    ).x
-    return {"temperature": float(1 / inverse), "shift": tuple(float(value) for value in shift)}
-
-
-STEPS = 1000
-CLOSE = 1e-7  # change of a share after which the estimate has converged
+    found = minimize(loss_and_gradient, start, jac=True, bounds=bounds, method="L-BFGS-B")
+    inverse, *shift = found.x.tolist()
+    return {"temperature": 1 / inverse, "shift": tuple(shift)}
 
 
 def estimate_shares(probabilities: Tensor, training: Tensor) -> Tensor:
     """Estimate the share of every class by expectation maximisation, (C,).
 
-    Args:
-        probabilities: Calibrated predictions for the nodes whose shares are wanted.
-        training: The shares that they are calibrated for.
-
-    Shapes:
-        probabilities: (N, C)
-        training: (C,)
+    Probabilities, (N, C), are calibrated for the shares of training, (C,).
 
     Reference:
         Saerens, Latinne and Decaestecker, "Adjusting the Outputs of a Classifier to New a Priori
@@ -299,21 +271,15 @@ def estimate_shares(probabilities: Tensor, training: Tensor) -> Tensor:
     """
     training = training.double().to(probabilities.device)
     shares = training
-    for _ in range(STEPS):
-        before = shares
-        shares = adjust_to_shares(probabilities, training, before).mean(0)
-        if (shares - before).abs().max() < CLOSE:
+    for _ in range(1000):
+        before, shares = shares, adjust_to_shares(probabilities, training, shares).mean(0)
+        if (shares - before).abs().max() < 1e-7:  # converged
             break
     return shares
 
 
 def adjust_to_shares(probabilities: Tensor, training: Tensor, shares: Tensor) -> Tensor:
-    """Probabilities where classes have other shares than those they are calibrated for.
-
-    Shapes:
-        probabilities: (..., C)
-        training, shares: (C,)
-    """
+    """Probabilities, (..., C), where classes have other shares than those of training, (C,)."""
     device = probabilities.device
     ratio = shares.double().to(device) / training.double().to(device).clamp(min=1e-12)
     weighted = probabilities.double() * ratio

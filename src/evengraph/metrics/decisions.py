@@ -80,29 +80,20 @@ def operating_points(positive: Tensor, scores: Tensor) -> list[OperatingPoint]:
 
     These are the corners of the convex hull of the ROC curve; the first flags nothing. Empty where
     one of the two classes has no node.
-
-    Shapes:
-        positive: bool, (M,)
-        scores: (M,)
     """
     thresholds, hits, wrong = curve(positive, scores)
     if hits[-1] == 0 or wrong[-1] == 0:
         return []
     rates = torch.stack([thresholds, hits / hits[-1], wrong / wrong[-1]], dim=1).tolist()
-    nothing = OperatingPoint(math.nextafter(float(thresholds[0]), math.inf), 0.0, 0.0)
-    hull = [nothing]
+    hull = [OperatingPoint(math.nextafter(float(thresholds[0]), math.inf), 0.0, 0.0)]
     for point in (OperatingPoint(*row) for row in rates):
-        while len(hull) > 1 and _below(hull[-2], hull[-1], point):
+        while len(hull) > 1:  # is the last corner above the line from the one before it?
+            (_, y, x), (_, top, right), (_, end_y, end_x) = hull[-2], hull[-1], point
+            if (top - y) * (end_x - x) > (end_y - y) * (right - x):
+                break
             hull.pop()
         hull.append(point)
     return hull
-
-
-def _below(first: OperatingPoint, middle: OperatingPoint, last: OperatingPoint) -> bool:
-    """Whether the middle one of three points is not above the line through the others."""
-    rise = (middle.recall - first.recall) * (last.false_positive_rate - first.false_positive_rate)
-    run = (last.recall - first.recall) * (middle.false_positive_rate - first.false_positive_rate)
-    return rise <= run
 
 
 def cheapest(points: Sequence[OperatingPoint], base_rate: float, costs: Costs) -> OperatingPoint:
@@ -178,73 +169,45 @@ def base_rate_sweep(
     ]
 
 
-LEVELS = 100  # shares of nodes left undecided: 0%, 1%, ... 99%
-
-
 class Abstention(NamedTuple):
-    """From which confidence on a model decides, and how good it then is on validation.
+    """From which confidence on a model decides, and how good it then is on validation."""
 
-    Args:
-        confidence: Probability of the predicted class from which on a node is decided.
-        coverage: Share of the validation nodes that are decided.
-        error: Share of wrong classes among them.
-        balanced_error: The same, averaged over classes.
-    """
-
-    confidence: float
-    coverage: float
-    error: float
-    balanced_error: float
+    confidence: float  # probability of the predicted class from which on a node is decided
+    coverage: float  # share of the validation nodes that are decided
+    error: float  # share of wrong classes among them
+    balanced_error: float  # the same, averaged over classes
 
 
 class RiskCurve(NamedTuple):
-    """Abstention at every share of undecided nodes, and without any.
+    """Abstention at every share of undecided nodes, and without any."""
 
-    Args:
-        nodes: Number of validation nodes.
-        levels: From none undecided to nearly all.
-    """
-
-    nodes: int
-    levels: tuple[Abstention, ...]
+    nodes: int  # number of validation nodes
+    levels: tuple[Abstention, ...]  # from none undecided to nearly all
 
     @classmethod
     def of(cls, labels: Tensor, probabilities: Tensor) -> Self:
-        """Measure validation nodes.
-
-        Shapes:
-            labels: (V,)
-            probabilities: (V, C)
-        """
+        """Measure validation nodes; probabilities are (V, C)."""
         confidence, predicted = probabilities.double().max(1)
         order = confidence.sort().values
-        starts = sorted({share * len(order) // LEVELS for share in range(LEVELS)})
         levels: list[Abstention] = []
-        for start in starts:
+        for start in sorted({percent * len(order) // 100 for percent in range(100)}):
             least = 0.0 if start == 0 else float(order[start])
             decided = confidence >= least
-            if levels and levels[-1].coverage == float(decided.double().mean()):
+            coverage = float(decided.double().mean())
+            if levels and levels[-1].coverage == coverage:
                 continue  # nodes of equal confidence are decided together
             parts = labels[decided], predicted[decided]
-            confusion = confusion_matrix(*parts, probabilities.shape[1])
-            recall = recalls(confusion)
-            wrong = (parts[0] != parts[1]).double().mean()
-            levels.append(
-                Abstention(
-                    confidence=least,
-                    coverage=float(decided.double().mean()),
-                    error=float(wrong),
-                    balanced_error=1 - float(recall[torch.isfinite(recall)].mean()),
-                )
-            )
+            recall = recalls(confusion_matrix(*parts, probabilities.shape[1]))
+            error = float((parts[0] != parts[1]).double().mean())
+            balanced = 1 - float(recall[torch.isfinite(recall)].mean())
+            levels.append(Abstention(least, coverage, error, balanced))
         return cls(len(order), tuple(levels))
 
     def at_share(self, share: float) -> Abstention:
         """Leave at least this share of the validation nodes undecided."""
         if not 0 <= share < 1:
             raise ValueError(f"abstain must lie in [0, 1), got {share}.")
-        rounding = 1e-9
-        enough = (level for level in self.levels if 1 - level.coverage >= share - rounding)
+        enough = (level for level in self.levels if 1 - level.coverage >= share - 1e-9)
         return next(enough, self.levels[-1])
 
     def at_error(self, error: float) -> Abstention:

@@ -160,15 +160,8 @@ EDGES = (0.0, 0.5, 0.75, 0.95)
 
 
 def agreement_bands(agreement: Tensor, correct: Tensor) -> list[dict[str, Any]]:
-    """Count nodes, and those that are predicted correctly, per band of agreement.
-
-    Bands without nodes are left out. Weights of votes are rounded, so that a band begins slightly
-    below its edge.
-
-    Shapes:
-        agreement: (M,), between 0 and 1
-        correct: bool, (M,)
-    """
+    """Count nodes, and those that are predicted correctly, per band of agreement that has any."""
+    # weights of votes are rounded, so a band begins slightly below its edge
     edges = torch.tensor(EDGES[1:], dtype=torch.float64, device=agreement.device) - 1e-6
     bands = torch.bucketize(agreement.double(), edges, right=True)
     counts = torch.bincount(bands, minlength=len(EDGES)).tolist()
@@ -184,20 +177,12 @@ ROUNDS = 100  # resamples of the validation nodes that noise is measured on
 
 
 def suitable_metric(task: Task) -> str:
-    """The name of the metric that fits a task.
-
-    Average precision of the positive class if one of two classes is rare: such tasks are about
-    finding its nodes. Otherwise balanced accuracy, where all classes count the same.
-    """
+    """The metric that fits: average precision if one of two classes is rare and to be found."""
     return "balanced_accuracy" if rare_class(task) is None else "positive_average_precision"
 
 
 class Validation(NamedTuple):
-    """Labels of validation nodes, and the metric that models are selected by.
-
-    Shapes:
-        labels: int64, (M,)
-    """
+    """Labels of validation nodes, and the metric that models are selected by."""
 
     labels: Tensor
     metric: str
@@ -213,45 +198,26 @@ class Validation(NamedTuple):
         return cls(task.graph.y[task.val], metric or suitable_metric(task), positive)
 
     def score(self, probabilities: Tensor, rows: Tensor | None = None) -> float:
-        """The metric, on all nodes or some, repeats included; larger is better, 0 if undefined.
-
-        Shapes:
-            probabilities: (M, C)
-            rows: int64, (R,)
-        """
-        labels = self.labels
+        """The metric, on all nodes or some, repeats included; larger is better, 0 if undefined."""
+        both = self.labels, probabilities
         if rows is not None:
-            labels, probabilities = labels[rows], probabilities[rows]
-        predictions = Predictions(
-            labels=labels,
-            probabilities=probabilities,
-            positive=self.positive,
-            validation=(labels, probabilities),
-        )
+            both = self.labels[rows], probabilities[rows]
+        shown: Any = {"labels": both[0], "probabilities": both[1], "validation": both}
+        predictions = Predictions(**shown, positive=self.positive)
         value = float(METRICS[self.metric].function(predictions))
         return 0.0 if value != value else value
 
     def resamples(self, generator: torch.Generator, rounds: int = ROUNDS) -> list[Tensor]:
         """Bootstrap samples of the nodes, (M,) each, with as many nodes of each class."""
-        classes = [
-            (self.labels == label).nonzero().squeeze(1) for label in self.labels.unique().tolist()
-        ]
-        return [
-            torch.cat(
-                [
-                    nodes[torch.randint(nodes.numel(), nodes.shape, generator=generator).to(nodes)]
-                    for nodes in classes
-                ]
-            )
-            for _ in range(rounds)
-        ]
+        known = self.labels.unique().tolist()
+        classes = [(self.labels == label).nonzero().squeeze(1) for label in known]
+
+        def draw(nodes: Tensor) -> Tensor:
+            return nodes[torch.randint(len(nodes), nodes.shape, generator=generator).to(nodes)]
+
+        return [torch.cat([draw(nodes) for nodes in classes]) for _ in range(rounds)]
 
     def noise(self, first: Tensor, second: Tensor, samples: Sequence[Tensor]) -> float:
-        """Standard error of the difference between two models' scores on the same nodes.
-
-        Shapes:
-            first, second: (M, C)
-            samples: what `resamples` gave
-        """
+        """Standard error of the difference between two models' scores, from `resamples`."""
         gaps = [self.score(first, rows) - self.score(second, rows) for rows in samples]
         return float(torch.tensor(gaps, dtype=torch.float64).std())

@@ -86,22 +86,16 @@ def auroc(labels: Tensor, probabilities: Tensor) -> Tensor:
 
     Classes that hold no node are left out. NaN if one class holds all of them.
     """
-    ranks = _mean_ranks(probabilities)  # (M, C), from 1
+    columns = probabilities.t().contiguous()
+    ordered = columns.sort(dim=1).values
+    below, up_to = (torch.searchsorted(ordered, columns, right=end) for end in (False, True))
+    ranks = ((below + up_to + 1).double() / 2).t()  # (M, C), from 1; equal scores share theirs
     member = torch.nn.functional.one_hot(labels, probabilities.shape[1]).double()
     positives = member.sum(0)
     negatives = labels.numel() - positives
     wins = (ranks * member).sum(0) - positives * (positives + 1) / 2
     area = wins / (positives * negatives)
     return area[positives > 0].mean()
-
-
-def _mean_ranks(scores: Tensor) -> Tensor:
-    """Rank of each score in its column, from 1; equal scores share their mean rank."""
-    columns = scores.t().contiguous()
-    ordered = columns.sort(dim=1).values
-    below = torch.searchsorted(ordered, columns)
-    up_to = torch.searchsorted(ordered, columns, right=True)
-    return ((below + up_to + 1).double() / 2).t()
 
 
 def batched_macro_f1(labels: Tensor, predictions: Tensor, mask: Tensor, num_classes: int) -> Tensor:
@@ -121,11 +115,7 @@ def batched_macro_f1(labels: Tensor, predictions: Tensor, mask: Tensor, num_clas
 
 
 def macro_f1_score(labels: Tensor, predictions: Tensor, num_classes: int) -> Tensor:
-    """Macro-F1 from predictions, without a device synchronisation.
-
-    Shapes:
-        labels, predictions: int64, (M,)
-    """
+    """Macro-F1 from predictions, (M,), without a device synchronisation."""
     if labels.is_cuda:  # bincount would synchronise to find the largest index
         mask = torch.ones_like(labels, dtype=torch.bool)
         return batched_macro_f1(labels[None], predictions[None], mask[None], num_classes)[0]
@@ -208,12 +198,7 @@ def _rare_scores(labels: Tensor, logits: Tensor, mask: Tensor, rare: Tensor) -> 
 def batched_average_precision(positive: Tensor, scores: Tensor, mask: Tensor) -> Tensor:
     """Average precision of several replicas at once, without a device synchronisation, (R,).
 
-    Every positive node adds the precision at the end of its tie, since nodes of equal score are
-    flagged together.
-
-    Shapes:
-        positive, mask: bool, (R, V); positive nodes are among those of the mask
-        scores: (R, V)
+    Every positive node, all of the mask, adds the precision at the end of its tie.
     """
     scores, order = torch.where(mask, scores, -torch.inf).sort(dim=1, descending=True)
     hits = positive.gather(1, order)
@@ -229,11 +214,7 @@ StopOn = Literal["score", "accuracy", "loss"]
 
 
 def stopping_score(on: StopOn, logits: Tensor, task: Task) -> Tensor:
-    """What early stopping maximises, on the validation nodes; a GPU is not synchronised.
-
-    Shapes:
-        logits: (N, C)
-    """
+    """What early stopping maximises, on the validation nodes; a GPU is not synchronised."""
     if on == "score":
         return validation_score(logits, task)
     labels, logits = task.graph.y[task.val_nodes][None], logits[task.val_nodes][None]

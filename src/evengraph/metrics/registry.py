@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evengraph import metrics  # its parts are imported on first use: they need torch
 
@@ -57,178 +57,141 @@ class Metric:
         return self.title[:1].upper() + self.title[1:]
 
 
+def _metric(
+    names: tuple[str, str, str],
+    meaning: str,
+    function: Callable[[Predictions], Tensor | float],
+    **options: Any,
+) -> Metric:
+    name, title, short = names
+    texts: Any = {"name": name, "title": title, "short": short, "meaning": meaning}
+    return Metric(**texts, function=function, **options)
+
+
+_CALIBRATION = {"higher_is_better": False, "calibration": True}
 METRICS = {
     metric.name: metric
     for metric in (
-        Metric(
-            name="balanced_accuracy",
-            title="balanced accuracy",
-            short="bAcc",
-            meaning="Mean recall over all classes, so that a rare class counts as much as a "
-            "common one.",
-            function=lambda p: metrics.multiclass.balanced_accuracy(p.confusion),
+        _metric(
+            ("balanced_accuracy", "balanced accuracy", "bAcc"),
+            "Mean recall over all classes, so that a rare class counts as much as a common one.",
+            lambda p: metrics.multiclass.balanced_accuracy(p.confusion),
             headline=True,
         ),
-        Metric(
-            name="macro_f1",
-            title="Macro-F1",
-            short="Macro-F1",
-            meaning="Unweighted mean over classes of F1, the harmonic mean of precision and "
-            "recall.",
-            function=lambda p: metrics.multiclass.macro_f1(p.confusion),
+        _metric(
+            ("macro_f1", "Macro-F1", "Macro-F1"),
+            "Unweighted mean over classes of F1, the harmonic mean of precision and recall.",
+            lambda p: metrics.multiclass.macro_f1(p.confusion),
             headline=True,
         ),
-        Metric(
-            name="g_mean",
-            title="G-mean",
-            short="G-mean",
-            meaning="Geometric mean of sensitivity (recall) and specificity (true negative rate), "
-            "each averaged over classes first.",
-            function=lambda p: metrics.multiclass.g_mean(p.confusion),
+        _metric(
+            ("g_mean", "G-mean", "G-mean"),
+            "Geometric mean of sensitivity (recall) and specificity (true negative rate), each "
+            "averaged over classes first.",
+            lambda p: metrics.multiclass.g_mean(p.confusion),
             headline=True,
             column=False,
         ),
-        Metric(
-            name="accuracy",
-            title="accuracy",
-            short="accuracy",
-            meaning="Share of test nodes classified correctly; under imbalance the common classes "
+        _metric(
+            ("accuracy", "accuracy", "accuracy"),
+            "Share of test nodes classified correctly; under imbalance the common classes "
             "dominate it.",
-            function=lambda p: metrics.multiclass.accuracy(p.confusion),
+            lambda p: metrics.multiclass.accuracy(p.confusion),
         ),
-        Metric(
-            name="average_precision",
-            title="mean average precision",
-            short="mAP",
-            meaning="Area under the precision-recall curve of each class against the rest, "
-            "averaged over classes.",
-            function=lambda p: metrics.multiclass.average_precision(p.labels, p.probabilities),
+        _metric(
+            ("average_precision", "mean average precision", "mAP"),
+            "Area under the precision-recall curve of each class against the rest, averaged "
+            "over classes.",
+            lambda p: metrics.multiclass.average_precision(p.labels, p.probabilities),
             column=False,
         ),
-        Metric(
-            name="auroc",
-            title="AUROC",
-            short="AUROC",
-            meaning="Probability that a node of a class is ranked above a node of another class, "
+        _metric(
+            ("auroc", "AUROC", "AUROC"),
+            "Probability that a node of a class is ranked above a node of another class, "
             "averaged over classes; 50% is chance.",
-            function=lambda p: metrics.multiclass.auroc(p.labels, p.probabilities),
+            lambda p: metrics.multiclass.auroc(p.labels, p.probabilities),
             ranking=True,
         ),
-        Metric(
-            name="positive_average_precision",
-            title="positive-class average precision",
-            short="AP",
-            meaning="Area under the precision-recall curve of the positive class.",
-            function=lambda p: metrics.binary.average_precision(*p.ranking),
+        _metric(
+            ("positive_average_precision", "positive-class average precision", "AP"),
+            "Area under the precision-recall curve of the positive class.",
+            lambda p: metrics.binary.average_precision(*p.ranking),
             binary=True,
         ),
-        Metric(
-            name="precision_at_k",
-            title="precision at k",
-            short="P@k",
-            meaning="Share of true positives among the k nodes ranked highest, k being the number "
-            "of positive test nodes unless set.",
-            function=lambda p: metrics.binary.precision_at(*p.ranking, p.top),
+        _metric(
+            ("precision_at_k", "precision at k", "P@k"),
+            "Share of true positives among the k nodes ranked highest, k being the number of "
+            "positive test nodes unless set.",
+            lambda p: metrics.binary.precision_at(*p.ranking, p.top),
             binary=True,
         ),
-        Metric(
-            name="recall_at_k",
-            title="recall at k",
-            short="R@k",
-            meaning="Share of the positive nodes that are among the k ranked highest; equal to "
+        _metric(
+            ("recall_at_k", "recall at k", "R@k"),
+            "Share of the positive nodes that are among the k ranked highest; equal to "
             "precision at k unless k is set.",
-            function=lambda p: metrics.binary.recall_at_top(*p.ranking, p.top),
+            lambda p: metrics.binary.recall_at_top(*p.ranking, p.top),
             binary=True,
         ),
-        Metric(
-            name="recall_at_1",
-            title="recall at 1% FPR",
-            short="R@1%",
-            meaning="Share of positive nodes found at a false positive rate of at most 1%.",
-            function=lambda p: metrics.binary.recall_at(*p.ranking, 0.01),
+        _metric(
+            ("recall_at_1", "recall at 1% FPR", "R@1%"),
+            "Share of positive nodes found at a false positive rate of at most 1%.",
+            lambda p: metrics.binary.recall_at(*p.ranking, 0.01),
             binary=True,
         ),
-        Metric(
-            name="recall_at_5",
-            title="recall at 5% FPR",
-            short="R@5%",
-            meaning="Share of positive nodes found at a false positive rate of at most 5%.",
-            function=lambda p: metrics.binary.recall_at(*p.ranking, 0.05),
+        _metric(
+            ("recall_at_5", "recall at 5% FPR", "R@5%"),
+            "Share of positive nodes found at a false positive rate of at most 5%.",
+            lambda p: metrics.binary.recall_at(*p.ranking, 0.05),
             binary=True,
         ),
-        Metric(
-            name="tuned_threshold",
-            title="tuned threshold",
-            short="threshold",
-            meaning="Probability of the positive class from which on a node is flagged, with the "
-            "best F1 on the validation nodes, or the lowest cost if costs are given.",
-            function=lambda p: p.threshold,
+        _metric(
+            ("tuned_threshold", "tuned threshold", "threshold"),
+            "Probability of the positive class from which on a node is flagged, with the best "
+            "F1 on the validation nodes, or the lowest cost if costs are given.",
+            lambda p: p.threshold,
             higher_is_better=None,
             is_probability=True,
             binary=True,
         ),
-        Metric(
-            name="tuned_f1",
-            title="F1 at the tuned threshold",
-            short="F1 at thr.",
-            meaning="F1 of the positive class on the test nodes at the tuned threshold.",
-            function=lambda p: metrics.binary.f1_at(*p.ranking, p.threshold),
+        _metric(
+            ("tuned_f1", "F1 at the tuned threshold", "F1 at thr."),
+            "F1 of the positive class on the test nodes at the tuned threshold.",
+            lambda p: metrics.binary.f1_at(*p.ranking, p.threshold),
             binary=True,
         ),
-        Metric(
-            name="calibration_error",
-            title="expected calibration error",
-            short="ECE",
-            meaning="Mean gap between confidence and accuracy, in bins of equal width.",
-            function=lambda p: metrics.calibration.expected_calibration_error(
-                p.labels, p.probabilities
-            ),
-            higher_is_better=False,
-            calibration=True,
+        _metric(
+            ("calibration_error", "expected calibration error", "ECE"),
+            "Mean gap between confidence and accuracy, in bins of equal width.",
+            lambda p: metrics.calibration.expected_calibration_error(p.labels, p.probabilities),
+            **_CALIBRATION,
         ),
-        Metric(
-            name="calibrated_error",
-            title="expected calibration error, calibrated",
-            short="ECE calibrated",
-            meaning="Expected calibration error after temperature scaling, which changes no "
-            "decision.",
-            function=lambda p: metrics.calibration.expected_calibration_error(
-                p.labels, p.calibrated
-            ),
-            higher_is_better=False,
-            calibration=True,
+        _metric(
+            ("calibrated_error", "expected calibration error, calibrated", "ECE calibrated"),
+            "Expected calibration error after temperature scaling, which changes no decision.",
+            lambda p: metrics.calibration.expected_calibration_error(p.labels, p.calibrated),
+            **_CALIBRATION,
         ),
-        Metric(
-            name="shifted_error",
-            title="expected calibration error, shifted",
-            short="ECE shifted",
-            meaning="Expected calibration error after temperature scaling and a shift of each "
-            "class, which may change decisions.",
-            function=lambda p: metrics.calibration.expected_calibration_error(p.labels, p.shifted),
-            higher_is_better=False,
-            calibration=True,
+        _metric(
+            ("shifted_error", "expected calibration error, shifted", "ECE shifted"),
+            "Expected calibration error after temperature scaling and a shift of each class, "
+            "which may change decisions.",
+            lambda p: metrics.calibration.expected_calibration_error(p.labels, p.shifted),
+            **_CALIBRATION,
         ),
-        Metric(
-            name="brier",
-            title="Brier score",
-            short="Brier",
-            meaning="Mean squared distance of the probabilities from the truth, summed over "
-            "classes.",
-            function=lambda p: metrics.calibration.brier_score(p.labels, p.probabilities),
-            higher_is_better=False,
+        _metric(
+            ("brier", "Brier score", "Brier"),
+            "Mean squared distance of the probabilities from the truth, summed over classes.",
+            lambda p: metrics.calibration.brier_score(p.labels, p.probabilities),
+            **_CALIBRATION,
             range=(0.0, 2.0),
-            calibration=True,
             column=False,
         ),
-        Metric(
-            name="calibrated_brier",
-            title="Brier score, calibrated",
-            short="Brier calibrated",
-            meaning="Brier score after temperature scaling.",
-            function=lambda p: metrics.calibration.brier_score(p.labels, p.calibrated),
-            higher_is_better=False,
+        _metric(
+            ("calibrated_brier", "Brier score, calibrated", "Brier calibrated"),
+            "Brier score after temperature scaling.",
+            lambda p: metrics.calibration.brier_score(p.labels, p.calibrated),
+            **_CALIBRATION,
             range=(0.0, 2.0),
-            calibration=True,
             column=False,
         ),
     )

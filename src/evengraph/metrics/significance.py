@@ -21,34 +21,22 @@ TOLERANCE = 1e-9  # values closer than this are equal up to rounding
 
 
 class Evidence(NamedTuple):
-    """Result of testing whether the mean of several values is zero.
-
-    Args:
-        mean: Mean of the values.
-        low: Lower end of the confidence interval of the mean.
-        high: Upper end.
-        p: Two-sided p value of a mean this far from zero.
-    """
+    """Result of testing whether the mean of several values is zero."""
 
     mean: float
-    low: float
+    low: float  # ends of the confidence interval of the mean
     high: float
-    p: float
+    p: float  # two-sided p value of a mean this far from zero
 
 
 def t_test(values: Sequence[float], *, overlap: float = 0.0, level: float = 0.95) -> Evidence:
     """Student's t interval and two-sided test of a mean, corrected for overlapping splits.
 
     Values from splits of the same nodes are not independent, so the standard test finds too many
-    differences: the variance of their mean is about s²(1/n + overlap) instead of s²/n. The
-    interval and p value are NaN for a single value. Equal non-zero values have no variance to
-    test with; their p value is that of the sign test, 2 ** (1 - n).
-
-    Args:
-        values: One per split or seed, such as the differences between two methods.
-        overlap: Number of test nodes over the number of other labelled nodes of a split; 0 gives
-            the standard test.
-        level: Confidence level of the interval.
+    differences: the variance of their mean is about s²(1/n + overlap) instead of s²/n, where
+    overlap is the number of test nodes over that of other labelled nodes. The interval and p value
+    are NaN for a single value. Equal non-zero values have no variance to test with; their p value
+    is that of the sign test, 2 ** (1 - n).
 
     Reference:
         Nadeau and Bengio, "Inference for the Generalization Error", Machine Learning 2003.
@@ -75,9 +63,8 @@ def t_test(values: Sequence[float], *, overlap: float = 0.0, level: float = 0.95
 def bootstrap_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float] | None:
     """Percentile bootstrap interval of the mean; None for fewer than two values.
 
-    Equals scipy.stats.bootstrap with this seed, but written out: scipy renamed the argument for
-    the generator, and both versions are supported. The seed is fixed, so that the same values
-    always give the same interval.
+    The seed is fixed, so the same values always give the same interval, that of
+    scipy.stats.bootstrap, whose argument for the generator has another name in each version.
     """
     return None if len(values) < 2 else _interval(np.asarray(values, float).tobytes(), level)
 
@@ -102,14 +89,9 @@ def _draws(count: int) -> NDArray[np.float64]:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's step-down correction, in the order of the input.
-
-    Written out because scipy has none (its false_discovery_control bounds another error rate) and
-    statsmodels would be a dependency for five lines.
-    """
+    """Holm's step-down correction, in the order of the input; scipy has none."""
+    corrected, largest = [1.0] * len(p_values), 0.0
     order = sorted(range(len(p_values)), key=lambda index: p_values[index])
-    corrected = [1.0] * len(p_values)
-    largest = 0.0
     for rank, index in enumerate(order):
         largest = max(largest, min(p_values[index] * (len(p_values) - rank), 1.0))
         corrected[index] = largest
@@ -117,11 +99,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def mean_ranks(values: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """Mean rank of each method, 1 for the highest value; ties share their mean rank.
-
-    Args:
-        values: Name of each method to its values, one per setting, in the same order for all.
-    """
+    """Mean rank of each method over settings, 1 for the highest value; ties share their rank."""
     table = np.asarray(list(values.values()), dtype=float)  # (methods, settings)
     if not table.size:
         return {}

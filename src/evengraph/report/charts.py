@@ -32,10 +32,9 @@ def ticks(low: float, high: float, wanted: int = 5) -> list[float]:
 
 
 def thin(values: Sequence[float | None], limit: int = 400) -> list[tuple[int, float]]:
-    """Reduce a long series to at most about `limit` points, with every visible extreme.
+    """Reduce a long series to at most about `limit` points, without undefined ones.
 
-    The series is cut into buckets, of which the lowest and the highest point stay: a mean or
-    every n-th point would hide spikes. Both ends stay. Undefined points are skipped.
+    Both ends stay, and of each bucket the lowest and the highest: a mean would hide spikes.
     """
     points = [(index, value) for index, value in enumerate(values) if value is not None]
     if len(points) <= limit:
@@ -70,11 +69,7 @@ def dot_row(
     points: Sequence[float] = (),
     reference: float | None = None,
 ) -> Markup:
-    """Draw values on an axis from 0 to 100.
-
-    The mean is a large dot on a line over `span`, points are small dots, the reference is a dashed
-    line across.
-    """
+    """Draw values on an axis from 0 to 100: mean, its span, points, a dashed reference."""
 
     def x(value: float) -> str:
         return percent(min(max(value, 0.0), 100.0))
@@ -93,9 +88,8 @@ def dot_row(
 
 def scale_row() -> Markup:
     """Label the axis of the dot rows above."""
-    texts = (
-        tag("text", str(x), x=f"{x}%", y="72%", class_="tick", text_anchor="middle") for x in GRID
-    )
+    look = {"y": "72%", "class_": "tick", "text_anchor": "middle"}
+    texts = (tag("text", str(x), x=f"{x}%", **look) for x in GRID)
     return tag("svg", *texts, class_="scale", aria_hidden="true")
 
 
@@ -152,10 +146,9 @@ def line_plot(
     axis: str,
     kind: str = "curves",
 ) -> Markup:
-    """Draw lines from `curve` over labelled axes; `axis` names the horizontal one.
+    """Draw lines from `curve` over labelled axes; marks keep their shape when it is stretched.
 
-    Marks keep their shape when the plot is stretched. Rows and columns are grid lines and ticks:
-    distance from the top or the left in percent, and text.
+    Rows and columns are grid lines and ticks: percent from the top or the left, and text.
     """
     axes = [tag("line", x2="100%", y1="100%", y2="100%", class_="axis")]
     for y, text in rows:
@@ -224,17 +217,15 @@ class ForestRow:
     strong: bool = False
     href: str | None = None  # page of the method
 
-    def ends(self) -> list[float]:
-        """Everything that the axis must reach."""
-        paper = [] if self.paper is None else [self.paper]
-        return [self.mean, *(self.interval or ()), *self.points, *paper]
-
 
 def forest_plot(
     title: str, rows: Sequence[ForestRow], *, axis: str, zero: bool = False, wide: bool = False
 ) -> Markup:
     """Draw rows under a title; `axis` names the quantity, `zero` draws a line there."""
-    limits = padded([*(end for row in rows for end in row.ends()), *([0.0] if zero else [])])
+    reached: list[float | None] = [0.0] if zero else []
+    for row in rows:
+        reached += [row.mean, *(row.interval or ()), *row.points, row.paper]
+    limits = padded(reached)
     lines = [_line(row, limits, zero) for row in rows]
     caption = tag("figcaption", tag("h3", title)) if title else Markup("")
     kind = "dots wide" if wide else "dots"
@@ -276,10 +267,8 @@ def _line(row: ForestRow, limits: Interval, zero: bool) -> Markup:
 
 def _axis(limits: Interval, name: str) -> Markup:
     x = _scale(limits)
-    marks = [
-        tag("text", f"{tick:g}", x=x(tick), y="1.1em", class_="tick middle")
-        for tick in ticks(*limits, 4)
-    ]
+    look = {"y": "1.1em", "class_": "tick middle"}
+    marks = [tag("text", f"{tick:g}", x=x(tick), **look) for tick in ticks(*limits, 4)]
     below = tag("span", name, class_="axis-title")
     picture = tag("span", tag("svg", *marks, class_="scale", aria_hidden="true"), below)
     return tag("li", tag("span"), picture, tag("span"), class_="axis-row", aria_hidden="true")

@@ -7,6 +7,7 @@ from urllib.parse import quote
 from evengraph.core.untrusted import average, lookup, number, part
 from evengraph.metrics.registry import METRICS
 from evengraph.metrics.significance import ENOUGH_SPLITS, format_p
+from evengraph.report import page
 from evengraph.report.charts import ForestRow, bar, forest_plot, swatch
 from evengraph.report.markup import (
     DASH,
@@ -18,66 +19,36 @@ from evengraph.report.markup import (
     signed,
     tag,
 )
-from evengraph.report.page import (
-    Link,
-    changed_params,
-    definitions,
-    facts,
-    folded,
-    glossary,
-    headline,
-    legend,
-    origin_section,
-    page_links,
-    render,
-    section,
-    shaded_row,
-    shaded_table,
-    table,
-    table_row,
-    verdict,
-)
-from evengraph.report.view import (
-    TERMS,
-    Comparison,
-    Standing,
-    dataset_title,
-    describe_protocol,
-    duration,
-)
-
-MANY = 8  # columns of a table; more stand closer
+from evengraph.report.view import TERMS, Comparison, Standing, dataset_title, describe_protocol
 
 
 def render_comparison(
     comparison: Mapping[str, Any],
     *,
     pages: Mapping[str, str] | None = None,
-    links: Sequence[Link] = (),
+    links: Sequence[page.Link] = (),
 ) -> str:
-    """Render a comparison as HTML.
+    """Render the content of a comparison.json as HTML.
 
-    Args:
-        comparison: Content of a comparison.json.
-        pages: Paths of the methods' own pages, relative to this one, by label.
-        links: Other files beside the page.
+    `pages` are paths of the methods' own pages by label, `links` other files beside the page.
     """
     view, pages = Comparison(comparison), pages or {}
-    own = (Link(path, f"Page of {view.titles[label]}") for label, path in pages.items())
+    own = (page.Link(path, f"Page of {view.titles[label]}") for label, path in pages.items())
     every = [*own, *links]
     changed = {
         m["title"]: values
         for m in view.methods
-        if (values := changed_params({"fields": m["settings"], **m})) is not None
+        if (values := page.changed_params({"fields": m["settings"], **m})) is not None
     }
+    settings = [(method["title"], method["settings"]) for method in view.methods]
     sections = [
         *comparison_sections(view, pages),
-        origin_section(comparison, every, changed=changed or None),
-        _settings(view),
-        glossary("How to read this page", {view.metric.heading: view.metric.meaning, **TERMS}),
+        page.origin_section(comparison, every, changed=changed or None),
+        page.settings(*settings, ("Environment", part(comparison, "environment"))),
+        page.glossary("How to read this page", {view.metric.heading: view.metric.meaning, **TERMS}),
     ]
     title = f"Methods compared on {dataset_title(comparison.get('dataset'))}"
-    return render(comparison, title, _heading(view, title, every), sections)
+    return page.render(comparison, title, _heading(view, title, every), sections)
 
 
 def comparison_sections(view: Comparison, pages: Mapping[str, str]) -> list[Markup]:
@@ -85,23 +56,22 @@ def comparison_sections(view: Comparison, pages: Mapping[str, str]) -> list[Mark
     return [_scores(view, pages), _recalls(view), _cost(view), _metrics(view), _pairs(view)]
 
 
-def _heading(view: Comparison, title: str, links: Sequence[Link]) -> list[Markup]:
+def _heading(view: Comparison, title: str, links: Sequence[page.Link]) -> list[Markup]:
     content = view.content
-    seconds = sum(m["seconds"] * len(m["runs"]) for m in view.methods)
     numbers = [
         (str(len(view.methods)), "methods"),
         (str(view.num_splits), "split" if view.num_splits == 1 else "splits"),
         (integer(sum(content["class_counts"])), "labelled nodes"),
         (str(len(content["classes"])), "classes"),
-        (duration(seconds), "of training"),
+        (view.training, "of training"),
     ]
     failed = "; ".join(f"{name}: {reason}" for name, reason in part(content, "failed").items())
     return [
-        headline(title, describe_protocol(part(content, "protocol"))),
-        verdict(view.verdict),
-        facts(numbers),
+        page.headline(title, describe_protocol(part(content, "protocol"))),
+        page.verdict(view.verdict),
+        page.facts(numbers),
         tag("p", f"Did not run. {failed}", class_="notice") if failed else Markup(""),
-        page_links(links),
+        page.page_links(links),
     ]
 
 
@@ -111,8 +81,8 @@ def _scores(view: Comparison, pages: Mapping[str, str]) -> Markup:
     marks += [("seed", "one split")] if view.num_splits > 1 else []
     paper = any(one.paper is not None for one in view.standings)
     marks += [("published", "published mean")] if paper else []
-    text = f"{view.metric.heading} on test nodes, the same "
-    text += plural(view.num_splits, "split") + " for all methods."
+    splits = plural(view.num_splits, "split")
+    text = f"{view.metric.heading} on test nodes, the same {splits} for all methods."
     if view.too_few:
         text += f" Too few splits for intervals: use at least {ENOUGH_SPLITS}, better 10."
     best, *others = view.standings
@@ -123,10 +93,10 @@ def _scores(view: Comparison, pages: Mapping[str, str]) -> Markup:
         title = f"Difference from {best.title} on the same splits"
         axis = f"points of {view.metric.title}"
         plots.append(forest_plot(title, rows, axis=axis, zero=True, wide=True))
-    return section(
+    return page.section(
         view.metric.heading,
         tag("p", text),
-        legend(tag("li", swatch(kind), name) for kind, name in marks),
+        page.legend(tag("li", swatch(kind), name) for kind, name in marks),
         *(tag("div", plot, class_="panels wide") for plot in plots),
         id="scores",
     )
@@ -176,19 +146,17 @@ def _recalls(view: Comparison) -> Markup:
     if not (rows := view.recalls):
         return Markup("")
     lines = [
-        shaded_row(name, values, "", "rare" if rare else None, integer(size))
+        page.shaded_row(name, values, "", "rare" if rare else None, integer(size))
         for name, size, rare, values in rows
     ]
     rare = [values for _, _, is_rare, values in rows if is_rare]
     if len(rare) > 1:
         means = [average(column) for column in zip(*rare, strict=True)]
-        lines.append(shaded_row("mean of rare classes", means, "", "sum", ""))
-    heads = ["nodes", *view.titles.values()]
-    label = "Recall per class in percent, mean over splits"
+        lines.append(page.shaded_row("mean of rare classes", means, "", "sum", ""))
+    label, heads = "Recall per class in percent, mean over splits", ["nodes", *view.titles.values()]
     text = f"{label}; nodes: training nodes of the first split. Rare classes are in orange."
-    title = "Recall per class, head to tail"
-    drawn = shaded_table(label, heads, lines, even=len(view.methods))
-    return section(title, tag("p", text), drawn, id="recall")
+    drawn = page.shaded_table(label, heads, lines, even=len(view.methods))
+    return page.section("Recall per class, head to tail", tag("p", text), drawn, id="recall")
 
 
 def _cost(view: Comparison) -> Markup:
@@ -197,39 +165,30 @@ def _cost(view: Comparison) -> Markup:
     lines = []
     for one in view.standings:
         drawn = bar(f"{one.title}: {one.seconds:.1f} seconds per fit", one.seconds, slowest)
-        value = tag("span", f"{one.seconds:.1f} s", class_="value")
-        lines.append(tag("li", tag("span", one.title, class_="name"), drawn, value))
+        lines.append(page.bar_row(one.title, drawn, f"{one.seconds:.1f} s"))
     device = lookup(view.content, "environment", "device")
     text = f"Mean seconds per fit{f' on {device}' if device else ''}."
-    return section("Cost", tag("p", text), tag("ul", *lines, class_="bars names"), id="cost")
+    return page.section("Cost", tag("p", text), tag("ul", *lines, class_="bars names"), id="cost")
 
 
 def _metrics(view: Comparison) -> Markup:
     """Every metric of every method; the best of each in bold."""
-    columns: dict[str, list[float | None]] = {}
+    heads, rows = ["method"], [(one.title, list[str]()) for one in view.standings]
     for name in view.methods[0]["figures"]:
         means = [number(lookup(method, "figures", name, "mean")) for method in view.methods]
-        if name in METRICS and METRICS[name].column and any(mean is not None for mean in means):
-            columns[name] = means
-    best = {name: _best(name, means) for name, means in columns.items()}
-    rows = []
-    for index, one in enumerate(view.standings):
-        cells = []
-        for name, means in columns.items():
-            text = metric_value(name, means[index])
-            cells.append(tag("b", text) if means[index] == best[name] is not None else text)
-        rows.append(table_row(one.title, cells))
-    title = "All metrics"
+        known = [mean for mean in means if mean is not None]
+        if name not in METRICS or not METRICS[name].column or not known:
+            continue
+        heads.append(METRICS[name].title)
+        higher = METRICS[name].higher_is_better  # None of a threshold: no value is the best
+        best = None if higher is None else max(known) if higher else min(known)
+        for (_, cells), mean in zip(rows, means, strict=True):
+            text = metric_value(name, mean)
+            cells.append(tag("b", text) if mean == best is not None else text)
     text = "Means over splits in percent; a threshold is a probability. The best is in bold."
-    heads = ("method", *(METRICS[name].title for name in columns))
-    drawn = table(title, heads, rows, "figures many" if len(columns) > MANY else "figures")
-    return section(title, tag("p", text), drawn, id="metrics")
-
-
-def _best(name: str, means: Sequence[float | None]) -> float | None:
-    """The best mean; None for a metric that is neither good nor bad, such as a threshold."""
-    higher, known = METRICS[name].higher_is_better, [mean for mean in means if mean is not None]
-    return None if higher is None else max(known) if higher else min(known)
+    lines = [page.table_row(title, cells) for title, cells in rows]
+    kind = "figures many" if len(heads) > 9 else "figures"  # many columns stand closer
+    return page.table_section("All metrics", text, heads, lines, kind=kind, id="metrics")
 
 
 def _pairs(view: Comparison) -> Markup:
@@ -237,26 +196,13 @@ def _pairs(view: Comparison) -> Markup:
     gaps = view.gaps.values()
     if len(gaps) < 2:
         return Markup("")
-    rows = [
-        table_row(
-            f"{view.titles[gap.ahead]} over {view.titles[gap.behind]}",
-            [
-                signed(gap.difference),
-                DASH if gap.interval is None else " to ".join(map(signed, gap.interval)),
-                DASH if gap.corrected_p is None else format_p(gap.corrected_p),
-                gap.verdict,
-            ],
-        )
-        for gap in gaps
-    ]
+    rows = []
+    for gap in gaps:
+        interval = DASH if gap.interval is None else " to ".join(map(signed, gap.interval))
+        p = DASH if gap.corrected_p is None else format_p(gap.corrected_p)
+        name = f"{view.titles[gap.ahead]} over {view.titles[gap.behind]}"
+        rows.append(page.table_row(name, [signed(gap.difference), interval, p, gap.verdict]))
     title = "All pairs of methods"
     heads = ("pair", "difference", "95% interval", "p, corrected", "verdict")
-    drawn = folded(f"{len(gaps)} pairs", table(title, heads, rows, "figures"))
-    return section(title, drawn, id="pairs")
-
-
-def _settings(view: Comparison) -> Markup:
-    """Parameters of every method and the environment, folded."""
-    every = [(method["title"], method["settings"]) for method in view.methods]
-    every.append(("Environment", part(view.content, "environment")))
-    return section("Settings", *(folded(title, definitions(values)) for title, values in every))
+    drawn = page.folded(f"{len(gaps)} pairs", page.table(title, heads, rows, "figures"))
+    return page.section(title, drawn, id="pairs")

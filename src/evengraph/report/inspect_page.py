@@ -4,30 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evengraph.core.untrusted import items, number, part
+from evengraph.report import page
 from evengraph.report.charts import GRID, bar, curve, dot_row, line_plot, percent, swatch
 from evengraph.report.markup import DASH, Markup, decimals, integer, join, percentage, plural, tag
-from evengraph.report.page import (
-    DENSE,
-    Link,
-    card,
-    class_row,
-    class_section,
-    definitions,
-    facts,
-    glossary,
-    headline,
-    legend,
-    origin_section,
-    read_asset,
-    render,
-    section,
-    shaded_row,
-    shaded_table,
-)
 from evengraph.report.view import ClassSummary, Inspection, dataset_title
 
-STYLE = read_asset(__package__, "inspect.css")
-MARKS = {"warning": "!", "note": "i", "good": "✓"}
+STYLE = page.read_asset(__package__, "inspect.css")
 
 _GLOSSARY = {
     "Labelled": "Nodes whose class is known and may be used. Hidden labels are known, but set "
@@ -42,7 +24,7 @@ _GLOSSARY = {
 }
 
 
-def render_inspection(inspection: Mapping[str, Any], *, links: Sequence[Link] = ()) -> str:
+def render_inspection(inspection: Mapping[str, Any], *, links: Sequence[page.Link] = ()) -> str:
     """Render the content of an inspect.json as HTML; `links` are other files beside the page."""
     view = Inspection(inspection)
     title = f"Inspection of {dataset_title(inspection.get('name') or 'the graph')}"
@@ -51,10 +33,10 @@ def render_inspection(inspection: Mapping[str, Any], *, links: Sequence[Link] = 
         _reach(view),
         _structure(inspection),
         _features(inspection),
-        origin_section(inspection, links),
-        glossary("Glossary", _GLOSSARY),
+        page.origin_section(inspection, links),
+        page.glossary("Glossary", _GLOSSARY),
     ]
-    return render(inspection, title, _heading(view, title), sections, style=STYLE)
+    return page.render(inspection, title, _heading(view, title), sections, style=STYLE)
 
 
 def inspection_sections(view: Inspection) -> list[Markup]:
@@ -69,34 +51,30 @@ def _heading(view: Inspection, title: str) -> list[Markup]:
     caption += plural(len(view.classes), "class", "classes")
     pairs = [(size, noun) for noun, size in view.sizes.items()]
     pairs.append((integer(components), "component" if components == 1 else "components"))
-    return [headline(title, caption), facts(pairs)]
+    return [page.headline(title, caption), page.facts(pairs)]
 
 
 def _findings(view: Inspection) -> Markup:
     lines = []
     for level, text in view.findings:
-        mark = tag("span", MARKS[level], class_="mark", aria_hidden="true")
+        sign = {"warning": "!", "note": "i", "good": "✓"}[level]
+        mark = tag("span", sign, class_="mark", aria_hidden="true")
         words = tag("span", tag("span", f"{level}: ", class_="unseen"), text)
         lines.append(tag("li", mark, words, class_=level))
-    advice = tag("p", tag("b", "Recommendation. "), view.recommendation, class_="advice")
-    return section(
-        "Before training",
-        advice if view.recommendation else Markup(""),
-        tag("ul", *lines, class_="findings"),
-        tag("p", tag("a", "Commands to run next", href="#next"))
-        if items(view.content, "commands")
-        else Markup(""),
-    )
+    parts = [tag("ul", *lines, class_="findings")]
+    if advice := view.recommendation:
+        parts.insert(0, tag("p", tag("b", "Recommendation. "), advice, class_="advice"))
+    if items(view.content, "commands"):
+        parts.append(tag("p", tag("a", "Commands to run next", href="#next")))
+    return page.section("Before training", *parts)
 
 
 def _cards(view: Inspection) -> Markup:
     homophily, ratio = part(view.content, "homophily"), number(view.labels.get("ratio"))
     reached = [row for row in view.classes if len(row.reach) > 1 and row.labelled]
-    agree = (
-        f"of {integer(homophily.get('edges'))} edges join nodes of the same class; "
-        f"{percentage(homophily.get('by_chance'))} expected by chance, adjusted homophily "
-        f"{decimals(homophily.get('adjusted'), 2)}"
-    )
+    agree = f"of {integer(homophily.get('edges'))} edges join nodes of the same class; "
+    agree += f"{percentage(homophily.get('by_chance'))} expected by chance, adjusted homophily "
+    agree += decimals(homophily.get("adjusted"), 2)
     size = "labelled nodes of the largest over the smallest class"
     digits = 0 if ratio is not None and ratio >= 10 else 1
     cards = [
@@ -110,30 +88,19 @@ def _cards(view: Inspection) -> Markup:
     elif not view.unlabelled:
         cards.append(("Within two hops of a label", DASH, "", "every node is labelled"))
     heading = tag("h2", "Key numbers", class_="unseen")
-    drawn = (
-        card(title, value, unit, tag("p", text, class_="quiet"))
-        for title, value, unit, text in cards
-    )
+    drawn = (page.card(*shown, tag("p", text, class_="quiet")) for *shown, text in cards)
     return tag("section", heading, *drawn, class_="cards")
 
 
 def _classes(view: Inspection) -> Markup:
     rows = view.classes
     largest = max((row.labelled + row.hidden for row in rows), default=0.0)
-    lines = [
-        class_row(
-            row.name,
-            integer(row.labelled),
-            size_bar(row, largest),
-            homophily_row(row),
-            decimals(row.homophily, 0),
-            row.rare,
-            row.colour,
-        )
-        for row in rows
-    ]
-    marks = []
-    rare = "fewer than half the labelled nodes of the largest class"
+    lines = []
+    for row in rows:
+        drawn, value = (size_bar(row, largest), homophily_row(row)), decimals(row.homophily, 0)
+        look = row.rare, row.colour
+        lines.append(page.class_row(row.name, integer(row.labelled), *drawn, value, *look))
+    marks, rare = [], "fewer than half the labelled nodes of the largest class"
     if not any(row.colour for row in rows):
         marks.append(tag("li", swatch("bar"), "labelled"))
         if any(row.rare for row in rows):
@@ -146,7 +113,7 @@ def _classes(view: Inspection) -> Markup:
     intro = "Classes are sorted by their number of labelled nodes."
     if any(row.colour and row.rare for row in rows):
         intro += f" Names in orange have {rare}."
-    return class_section("Classes, head to tail", intro, marks, columns, lines)
+    return page.class_section("Classes, head to tail", intro, marks, columns, lines)
 
 
 def size_bar(row: ClassSummary, largest: float) -> Markup:
@@ -168,23 +135,22 @@ def homophily_row(row: ClassSummary) -> Markup:
 def _reach(view: Inspection) -> Markup:
     rows, within, heading = view.classes, view.reach, "Reach of the labels"
     if not within:
-        return section(heading, tag("p", "Every node is labelled."))
-    text = (
-        f"Share of the {integer(view.unlabelled)} unlabelled nodes within a number of hops of a "
-        "labelled node of each class. A network of as many layers passes no signal of a class "
-        "further."
-    )
+        return page.section(heading, tag("p", "Every node is labelled."))
+    text = f"Share of the {integer(view.unlabelled)} unlabelled nodes within a number of hops of a "
+    text += "labelled node of each class. A network of as many layers passes no signal of a class "
+    text += "further."
     named = [row for row in rows if row.colour]
     entries = [tag("li", swatch("curve"), row.name, class_=row.colour) for row in named]
     entries += [tag("li", swatch("faint"), "other classes")] if len(named) < len(rows) else []
-    marks = legend([*entries, tag("li", swatch("all"), "any class")])
-    lines = [shaded_row(r.name, r.reach, "%", "rare" if r.rare else None) for r in rows]
-    lines.append(shaded_row("any class", within, "%", "sum"))
+    marks = page.legend([*entries, tag("li", swatch("all"), "any class")])
+    lines = [page.shaded_row(r.name, r.reach, "%", "rare" if r.rare else None) for r in rows]
+    lines.append(page.shaded_row("any class", within, "%", "sum"))
     heads = [plural(hop + 1, "hop") for hop in range(len(within))]
     label = "Percent of the unlabelled nodes within a number of hops of each class"
-    both = tag("div", reach_panel(rows, within), shaded_table(label, heads, lines), class_="two")
-    kind = "long" if len(rows) > DENSE else None
-    return section(heading, tag("p", text), marks, both, kind=kind)
+    table = page.shaded_table(label, heads, lines)
+    both = tag("div", reach_panel(rows, within), table, class_="two")
+    kind = "long" if len(rows) > page.DENSE else None
+    return page.section(heading, tag("p", text), marks, both, kind=kind)
 
 
 def reach_panel(rows: Sequence[ClassSummary], any_class: Sequence[float]) -> Markup:
@@ -200,19 +166,12 @@ def reach_panel(rows: Sequence[ClassSummary], any_class: Sequence[float]) -> Mar
 
     order = sorted(rows, key=lambda row: bool(row.colour))  # coloured ones on top
     lines = [line(row.reach, row.name, row.colour or "faint") for row in order]
-    dots = [
-        tag(
-            "circle",
-            tag("title", f"{row.name}: {decimals(value)}% within {hop + 1}"),
-            cx=percent(x(hop)),
-            cy=percent(100 - value),
-            r=4,
-            class_=f"dot {row.colour}",
-        )
-        for row in rows
-        if row.colour
-        for hop, value in enumerate(row.reach)
-    ]
+    dots = []
+    for row in (row for row in rows if row.colour):
+        for hop, value in enumerate(row.reach):
+            tooltip = tag("title", f"{row.name}: {decimals(value)}% within {hop + 1}")
+            place = {"cx": percent(x(hop)), "cy": percent(100 - value)}
+            dots.append(tag("circle", tooltip, **place, r=4, class_=f"dot {row.colour}"))
     lowest = min(rows, key=lambda row: sum(row.reach)).name if rows else "none"
     plot = line_plot(
         f"Share of unlabelled nodes within 1 to {hops} hops of each class; lowest for {lowest}",
@@ -226,9 +185,7 @@ def reach_panel(rows: Sequence[ClassSummary], any_class: Sequence[float]) -> Mar
 
 
 def _structure(inspection: Mapping[str, Any]) -> Markup:
-    degrees, edges, components = (
-        part(inspection, name) for name in ("degrees", "edges", "components")
-    )
+    degrees, components = part(inspection, "degrees"), part(inspection, "components")
     values = {
         "median degree": decimals(degrees.get("median"), 0),
         "mean degree": decimals(degrees.get("mean")),
@@ -241,17 +198,15 @@ def _structure(inspection: Mapping[str, Any]) -> Markup:
     }
     notes = [str(note) for note in items(inspection, "notes")]
     if not notes:  # otherwise the edges were cleaned before, and the notes say how
-        values |= {
-            "edges listed in one direction only": integer(edges.get("one_way")),
-            "repeated edges": integer(edges.get("repeated")),
-            "self-loops": integer(edges.get("to_itself")),
-        }
+        edges, one_way = part(inspection, "edges"), "edges listed in one direction only"
+        names = {one_way: "one_way", "repeated edges": "repeated", "self-loops": "to_itself"}
+        values |= {name: integer(edges.get(key)) for name, key in names.items()}
     drawn = tag("div", tag("h3", "Nodes by degree"), degree_bars(items(degrees, "bins")))
-    listed = tag("div", tag("h3", "Summary"), definitions(values))
+    listed = tag("div", tag("h3", "Summary"), page.definitions(values))
     if notes:
         lines = tag("ul", *(tag("li", note) for note in notes))
         listed = join([listed, tag("div", tag("h3", "Notes from reading the data"), lines)])
-    return section("Degrees and components", tag("div", drawn, listed, class_="two"))
+    return page.section("Degrees and components", tag("div", drawn, listed, class_="two"))
 
 
 def degree_bars(bins: Sequence[Any]) -> Markup:
@@ -262,8 +217,7 @@ def degree_bars(bins: Sequence[Any]) -> Markup:
     for low, high, count in counts:
         name = f"{low:,}" if low == high else f"{low:,}–{high:,}"
         drawn = bar(f"{integer(count)} nodes of degree {name}", count, largest)
-        value = tag("span", integer(count), class_="value")
-        lines.append(tag("li", tag("span", name, class_="name"), drawn, value))
+        lines.append(page.bar_row(name, drawn, integer(count)))
     return tag("ul", *lines, class_="bars")
 
 
@@ -284,4 +238,5 @@ def _features(inspection: Mapping[str, Any]) -> Markup:
         conflicts: integer(features.get("conflicting_nodes")),
         "suspected label leaks": integer(len(items(inspection, "leaks"))),
     }
-    return section("Features", tag("div", definitions(columns), definitions(nodes), class_="two"))
+    both = tag("div", page.definitions(columns), page.definitions(nodes), class_="two")
+    return page.section("Features", both)

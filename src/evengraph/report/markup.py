@@ -16,9 +16,6 @@ class Markup(str):
 
 Attribute = str | int | float | bool | None
 
-# elements that have no closing tag in HTML
-_VOID = frozenset({"meta", "link", "br", "col", "input"})
-
 
 def tag(name: str, *children: str, **attributes: Attribute) -> Markup:
     """Write one element; children that are not `Markup` are escaped.
@@ -26,8 +23,13 @@ def tag(name: str, *children: str, **attributes: Attribute) -> Markup:
     Attribute `class_` becomes `class` and `aria_label` becomes `aria-label`. `None` and `False`
     leave an attribute out, `True` writes it without a value.
     """
-    opening = name + "".join(_attribute(key, value) for key, value in attributes.items())
-    if name in _VOID:
+    opening = name
+    for key, value in attributes.items():
+        if value is not None and value is not False:
+            opening += f" {key.rstrip('_').replace('_', '-')}"
+            if value is not True:
+                opening += f'="{_safe(f"{value:g}" if isinstance(value, float) else str(value))}"'
+    if name in ("meta", "link", "br", "col", "input"):  # no closing tag in HTML
         return Markup(f"<{opening}>")
     return Markup(f"<{opening}>{join(children)}</{name}>")
 
@@ -39,16 +41,6 @@ def join(parts: Iterable[str], between: str = "") -> Markup:
 
 def _safe(text: str) -> str:
     return text if isinstance(text, Markup) else escape(printable(text), quote=True)
-
-
-def _attribute(key: str, value: Attribute) -> str:
-    if value is None or value is False:
-        return ""
-    name = key.rstrip("_").replace("_", "-")
-    if value is True:
-        return f" {name}"
-    text = f"{value:g}" if isinstance(value, float) else str(value)
-    return f' {name}="{escape(printable(text), quote=True)}"'
 
 
 DASH = "–"
@@ -64,10 +56,10 @@ def decimals(value: object, digits: int = 1) -> str:
     return f"{round(finite, digits) + 0.0:.{digits}f}".replace("-", MINUS)
 
 
-def signed(value: float, digits: int = 1) -> str:
+def signed(value: float | None, digits: int = 1) -> str:
     """Format a difference with its sign."""
     text = decimals(value, digits)
-    return f"+{text}" if round(value, digits) > 0 else text
+    return f"+{text}" if value is not None and round(value, digits) > 0 else text
 
 
 def integer(value: object) -> str:

@@ -27,24 +27,22 @@ GRAPH_SUFFIXES = (".graphml", ".npz", ".pt", ".pth")  # of files that hold nodes
 def model_card(
     about: Mapping[str, Any], *, title: str, counts: Sequence[int], folder: str, date: str
 ) -> str:
-    """Describe a saved model in Markdown.
-
-    Args:
-        about: Content of its model.json.
-        title: Name of the method.
-        counts: Nodes that it learnt from, per class.
-        folder: Name of the folder.
-        date: When it was saved.
-    """
+    """Describe a saved model in Markdown; `about` is its model.json, `counts` its labels."""
     extra = part(about, "extra")
     names = [str(name) for name in items(about, "class_names")]
     names = names or [f"class {index}" for index in range(len(counts))]
     label, kinds = lookup(extra, "columns", "label"), plural(len(names), "class", "classes")
     predicts = f"{kinds} of nodes" if label is None else f"{code(label)}, {kinds}"
+    shown = ", ".join(map(code, names[:LISTED])) + (" and others" if names[LISTED:] else "")
+    summary = f"{title} predicts to which class a node of a graph belongs: {shown}."
+    score, interval = balanced_accuracy(extra)
+    between = "" if interval is None else f" (95% interval {interval_text(interval)})"
+    if score is not None:
+        summary += f" On test nodes its balanced accuracy was {decimals(score)}%{between}."
     parts = [
         MARK,
         f"# {title}: {predicts}",
-        _summary(extra, title, names),
+        summary,
         "## How to load it",
         _usage(extra, folder),
         "## Training data",
@@ -69,16 +67,6 @@ def code(text: object) -> str:
     return f"{fence}{space}{plain}{space}{fence}".replace("|", "\\|")
 
 
-def _summary(extra: Mapping[str, Any], title: str, names: Sequence[str]) -> str:
-    shown = ", ".join(map(code, names[:LISTED])) + (" and others" if names[LISTED:] else "")
-    text = f"{title} predicts to which class a node of a graph belongs: {shown}."
-    score, interval = balanced_accuracy(extra)
-    between = "" if interval is None else f" (95% interval {interval_text(interval)})"
-    if score is not None:
-        text += f" On test nodes its balanced accuracy was {decimals(score)}%{between}."
-    return text
-
-
 def _usage(extra: Mapping[str, Any], folder: str) -> str:
     name = re.sub(r"[^\w.+-]", "_", folder) or "model"
     if not part(extra, "encoder"):
@@ -101,41 +89,31 @@ def _training(about: Mapping[str, Any], counts: Sequence[int], date: str) -> lis
     lines = []
     if data := lookup(extra, "trained_on", "data"):
         lines.append(f"Data: {code(data)}.")
-    if sizes:
-        lines.append(
-            f"Graph: {integer(sizes.get('nodes'))} nodes, {integer(sizes.get('edges'))} edges."
-        )
     learnt = sum(counts) if (before := number(refit.get("train_before"))) is None else before
     text = f"Labels: {integer(learnt)} for training"
     if sizes:
-        text += f", {integer(sizes.get('validation'))} for validation, "
-        text += f"{integer(sizes.get('test'))} for testing"
+        nodes, edges, held_out, test = (
+            integer(sizes.get(name)) for name in ("nodes", "edges", "validation", "test")
+        )
+        lines.append(f"Graph: {nodes} nodes, {edges} edges.")
+        text += f", {held_out} for validation, {test} for testing"
     lines.append(f"{text}.")
     if refit:
-        lines.append(
-            f"Retrained after testing on {integer(refit.get('train'))} labels, including the test "
-            "labels; the scores below are from before."
-        )
-    lines += _columns(extra, about)
+        text = f"Retrained after testing on {integer(refit.get('train'))} labels, including the "
+        lines.append(f"{text}test labels; the scores below are from before.")
+    if roles := part(extra, "columns"):
+        features = [str(name) for name in items(roles, "features")]
+        shown = ", ".join(map(code, features[:LISTED])) or "none"
+        more = f" and {len(features) - LISTED} more" if features[LISTED:] else ""
+        lines.append(f"Columns: {shown}{more}.")
+        named = ("id", "source", "target", "time", "weight", "type", "split")
+        if others := [f"{role} {code(roles[role])}" for role in named if roles.get(role)]:
+            lines.append(f"Roles: {', '.join(others)}.")
+    else:
+        lines.append(f"Features: {integer(about.get('num_features'))}.")
     seconds = sum(number(stage.get("seconds")) or 0.0 for stage in items(about, "history"))
-    lines.append(
-        f"Saved on {date} by evengraph {about.get('evengraph')}; training took {seconds:.1f} s."
-    )
-    return lines
-
-
-def _columns(extra: Mapping[str, Any], about: Mapping[str, Any]) -> list[str]:
-    """Columns of the tables, or the number of features of a graph."""
-    roles = part(extra, "columns")
-    if not roles:
-        return [f"Features: {integer(about.get('num_features'))}."]
-    features = [str(name) for name in items(roles, "features")]
-    shown = ", ".join(map(code, features[:LISTED]))
-    more = f" and {len(features) - LISTED} more" if features[LISTED:] else ""
-    named = ("id", "source", "target", "time", "weight", "type", "split")
-    others = [f"{role} {code(roles[role])}" for role in named if roles.get(role)]
-    lines = [f"Columns: {shown or 'none'}{more}."]
-    return [*lines, f"Roles: {', '.join(others)}."] if others else lines
+    by = f"evengraph {about.get('evengraph')}"
+    return [*lines, f"Saved on {date} by {by}; training took {seconds:.1f} s."]
 
 
 def _scores(extra: Mapping[str, Any]) -> list[str]:
@@ -189,18 +167,16 @@ def _calibration(extra: Mapping[str, Any], names: Sequence[str]) -> list[str]:
         return []
     lines = [_temperature(extra, calibrator)]
     if errors:
-        before, after = errors.get("calibration_error"), errors.get("calibrated_error")
-        lines.append(
-            f"Expected calibration error on test nodes: {decimals(before)}% as predicted, "
-            f"{decimals(after)}% after temperature scaling."
-        )
+        names_of = ("calibration_error", "calibrated_error")
+        before, after = (decimals(errors.get(name)) for name in names_of)
+        text = f"Expected calibration error on test nodes: {before}% as predicted, {after}% after"
+        lines.append(f"{text} temperature scaling.")
     if flag := part(extra, "flag"):
         positive = number(flag.get("class"))
         name = lookup(names, int(positive)) if positive is not None else None
-        lines.append(
-            f"A node is flagged as {code(name)} from a probability of "
-            f"{decimals(flag.get('from'), 3)}, selected on held-out nodes."
-        )
+        start = decimals(flag.get("from"), 3)
+        text = f"A node is flagged as {code(name)} from a probability of {start}, selected on"
+        lines.append(f"{text} held-out nodes.")
     return ["## Calibration", _list(lines)]
 
 
@@ -211,17 +187,12 @@ def _temperature(extra: Mapping[str, Any], calibrator: Mapping[str, Any]) -> str
         return f"Not calibrated: {note[0].lower()}{note[1:]}"
     nodes = int(number(calibrator.get("nodes")) or 0)
     validation = int(number(lookup(extra, "counts", "validation")) or 0)
-    fitted_to = plural(nodes, "validation node")
+    fitted = plural(nodes, "validation node")
     if 0 < validation < nodes:  # folds
-        more = nodes - validation
-        fitted_to = (
-            f"{plural(nodes, 'node')} that the single models were not trained on: "
-            f"{plural(validation, 'validation node')}, and {integer(more)} that other folds "
-            "held out"
-        )
-    return (
-        f"Temperature {decimals(value, 2)}, fitted to {fitted_to}; `predict --calibrated` uses it."
-    )
+        more = integer(nodes - validation)
+        fitted = f"{plural(nodes, 'node')} that the single models were not trained on: "
+        fitted += f"{plural(validation, 'validation node')}, and {more} that other folds held out"
+    return f"Temperature {decimals(value, 2)}, fitted to {fitted}; `predict --calibrated` uses it."
 
 
 def _limits(extra: Mapping[str, Any], names: Sequence[str]) -> list[str]:

@@ -21,7 +21,6 @@ SHADES = 10  # colours; more classes than that share them
 ORANGE = 1  # the colour of a rare class, as on all pages
 LEGEND = 24  # classes that the legend names
 GROUPS = (("class", "k", "classes"), ("prediction", "p", "predicted"), ("cluster", "m", "clusters"))
-KEYS = "Arrow keys move the map, plus and minus zoom, 0 shows all of it."
 
 
 def map_section(content: Mapping[str, Any]) -> Markup:
@@ -36,13 +35,7 @@ def map_section(content: Mapping[str, Any]) -> Markup:
 
 
 def map_figure(nodes: Mapping[str, Any], title: str = "") -> Markup:
-    """Draw the nodes where t-SNE puts them; what is not a number is left out.
-
-    Args:
-        nodes: Coordinates from 0 to 100 (`x`, `y`), `classes`, `class_names`, `train`, and
-            possibly `predicted` and `clusters`, as `place_nodes` returns them.
-        title: Heading of the figure.
-    """
+    """Draw the nodes where `place_nodes` puts them; what is not a number is left out."""
     names = [str(name) for name in items(nodes, "class_names")]
     colourings = [group[0] for group in GROUPS if group[0] == "class" or items(nodes, group[2])]
     counts = Counter(_whole(label) for label in items(nodes, "classes"))
@@ -54,9 +47,10 @@ def map_figure(nodes: Mapping[str, Any], title: str = "") -> Markup:
     label = f"Map of {integer(len(dots))} nodes"
     picture = tag("svg", drawn, role="img", aria_label=label, class_="map", data_colours="class")
     tip = tag("output", "", class_="tip", hidden=True)
-    frame = tag("div", picture, tip, class_="frame", tabindex="0", role="group", aria_label=KEYS)
+    keys = "Arrow keys move the map, plus and minus zoom, 0 shows all of it."
+    frame = tag("div", picture, tip, class_="frame", tabindex="0", role="group", aria_label=keys)
     caption = tag("figcaption", tag("h3", title)) if title else Markup("")
-    note = tag("p", f"Training nodes have a ring. {KEYS}", class_="note")
+    note = tag("p", f"Training nodes have a ring. {keys}", class_="note")
     legend = _map_legend(sizes, names, shades)
     return tag("figure", caption, _tools(colourings), legend, frame, note, class_="node-map")
 
@@ -105,11 +99,9 @@ def _tools(colourings: Sequence[str]) -> Markup:
         tag("button", f"by {name}", type="button", data_colours=name, aria_pressed=pressed)
         for name, pressed in zip(colourings, ("true", "false", "false"), strict=False)
     ]
-    signs = (("+", "in", "Zoom in"), ("−", "out", "Zoom out"))
-    zoom = [
-        tag("button", sign, type="button", data_zoom=name, aria_label=label)
-        for sign, name, label in (*signs, ("Reset", "all", "Show the whole map"))
-    ]
+    signs = [("+", "in", "Zoom in"), ("−", "out", "Zoom out")]
+    signs.append(("Reset", "all", "Show the whole map"))
+    zoom = [tag("button", s, type="button", data_zoom=n, aria_label=label) for s, n, label in signs]
     return tag("div", tag("span", *colours), tag("span", *zoom), class_="switch", hidden=True)
 
 
@@ -126,8 +118,7 @@ def _map_legend(
         entries.append(tag("li", tag("button", swatch, words, **button)))
     if len(sizes) > SHADES:
         more = len(sizes) - len(entries)
-        text = f"{more} more classes; colours repeat" if more else "colours repeat"
-        entries.append(tag("li", text))
+        entries.append(tag("li", f"{more} more classes; " if more else "", "colours repeat"))
     return tag("ul", *entries, class_="legend classes", data_colours="class")
 
 
@@ -162,17 +153,13 @@ def draw_explanation(explanation: Mapping[str, Any], ids: Sequence[str]) -> str:
     """Draw nodes by their distance from the explained one, larger the more they contributed.
 
     Lines are the paths to the nodes; other edges are pale. Colours are classes, and a halo marks
-    nodes in the same cluster as the explained one. Nodes without a path are on the outermost ring.
-    The largest contributions have their id beside them where there is room; all have it as tooltip.
+    nodes in the same cluster. The largest contributions have their id where there is room.
     """
     return str(_Neighbourhood(explanation, ids).draw())
 
 
 def path_tree(near: Mapping[str, Any]) -> dict[int, int]:
-    """Return the node before each node on a path from the first one, by index.
-
-    Nodes without a path, or whose path was left out, have none.
-    """
+    """The node before each node on a path from the first one, by index; not of all nodes."""
     distances, before = near["distance"], dict[int, int]()
     for a, b in zip(*near["edge_index"], strict=True):
         if distances[a] > 0 and distances[b] == distances[a] - 1:
@@ -186,7 +173,6 @@ def ring_positions(
     """Place the first node in the centre, the others on rings by distance, beside their path.
 
     Every node has a sector as wide as the number of leaves below it, so that paths do not cross.
-    Nodes without a path share the outermost ring, and a sector of their own.
     """
     rings = ring_numbers(distances)
     step = radius / max(*rings, 1)
@@ -253,23 +239,14 @@ class _Neighbourhood:
 
     def draw(self) -> Markup:
         legend = self._legend()
+        middle = {"cx": CENTRE[0], "cy": CENTRE[1]}
+        look = {"fill": "none", "stroke": "#eceff3"}
         return tag(
             "svg",
             tag("title", self.title),
             tag("rect", width="100%", height="100%", fill="white"),
-            *(
-                tag(
-                    "circle",
-                    cx=CENTRE[0],
-                    cy=CENTRE[1],
-                    r=round(r, 1),
-                    fill="none",
-                    stroke="#eceff3",
-                )
-                for r in self.rings
-            ),
+            *(tag("circle", **middle, r=round(r, 1), **look) for r in self.rings),
             *self._edges(),
-            *self._halos(),
             *self._marks(),
             tag("g", *self._texts(), stroke="white", stroke_width=3),
             tag("text", self.title, x=16, y=28, font_size=16, font_weight="bold"),
@@ -292,14 +269,11 @@ class _Neighbourhood:
             entries.append((self.colours[label], text))
         if self.halos[0]:
             entries.append((SAME_CLUSTER, f"halo: in the same cluster as {_cut(self.names[0])}"))
-        return [
-            tag(
-                "g",
-                tag("circle", cx=24, cy=SIZE + 24 * row, r=6, fill=colour),
-                tag("text", text, x=40, y=SIZE + 24 * row + 4),
-            )
-            for row, (colour, text) in enumerate(entries)
-        ]
+        lines = []
+        for y, (colour, text) in enumerate(entries):
+            mark = tag("circle", cx=24, cy=SIZE + 24 * y, r=6, fill=colour)
+            lines.append(tag("g", mark, tag("text", text, x=40, y=SIZE + 24 * y + 4)))
+        return lines
 
     def _edges(self) -> list[Markup]:
         """All edges once, those of paths above the others and stronger."""
@@ -313,14 +287,12 @@ class _Neighbourhood:
         pale = tag("g", *others, stroke="#e3e7ec", stroke_width=0.8)
         return [pale, tag("g", *paths, stroke="#a9b4c1", stroke_width=1.6)]
 
-    def _halos(self) -> Iterator[Markup]:
+    def _marks(self) -> Iterator[Markup]:
+        """Halos, then a circle per node, or a square if it is evidence against the prediction."""
         for (x, y), radius, shown in zip(self.points, self.radii, self.halos, strict=False):
             if shown:
                 place = {"cx": x, "cy": y, "r": round(radius + 6, 1)}
                 yield tag("circle", **place, fill=SAME_CLUSTER, fill_opacity=0.6)
-
-    def _marks(self) -> Iterator[Markup]:
-        """A mark per node: a circle, or a square if it is evidence against the prediction."""
         near = self.near
         for index, (label, predicted) in enumerate(zip(near["y"], near["predicted"], strict=True)):
             source, shown = ("labelled", label) if label >= 0 else ("predicted", predicted)
@@ -341,52 +313,41 @@ class _Neighbourhood:
                 yield tag("circle", title, cx=x, cy=y, r=radius, **look)
 
     def _texts(self) -> Iterator[Markup]:
-        """Distances of rings, and ids of the centre and of the largest contributions.
-
-        They overlap neither one another nor a mark.
-        """
+        """Distances of rings and the largest contributions' ids, which overlap nothing else."""
         both = zip(self.points, self.radii, strict=True)
         taken = [(x - r, y - r, x + r, y + r) for (x, y), r in both]
-        rings = [(self._ring_name(n), self._ring_box(n, taken)) for n in range(len(self.rings))]
-        for text, box in rings:
+        rings = [self._ring_box(radius, taken) for radius in self.rings]
+        for index, box in enumerate(rings):
+            far = index >= max(self.near["distance"])
+            text = "no path" if far else f"{index + 1} step{'s'[: index > 0]}"
             x, y = round(box[0] + 20, 1), round(box[3] - 1, 1)
             look = {"fill": "#66707d", "paint_order": "stroke"}
             yield tag("text", text, x=x, y=y, text_anchor="middle", font_size=10, **look)
-        taken += [box for _, box in rings]
+        taken += rings
         weights = [abs(value) for value in self.near["contribution"]]
         others = sorted(range(1, len(weights)), key=lambda index: -weights[index])
         for index in [0, *(index for index in others[: MAX_NAMES - 1] if weights[index] > 0)]:
             name = _cut(self.names[index])
-            boxes = _boxes(self.points[index], self.radii[index], 7.0 * len(name))
+            (x, y), gap, width = self.points[index], self.radii[index] + 3, 7.0 * len(name)
+            corners = [(x + gap, y - 7), (x - gap - width, y - 7)]  # beside it, below, above
+            corners += [(x - width / 2, y + gap), (x - width / 2, y - gap - 14)]
+            boxes = [(left, top, left + width, top + 14) for left, top in corners]
             if (place := next((box for box in boxes if _is_free(box, taken)), None)) is not None:
                 taken.append(place)
                 at = {"x": round(place[0], 1), "y": round(place[3] - 3, 1)}
                 yield tag("text", name, **at, font_size=11, paint_order="stroke")
 
-    def _ring_name(self, index: int) -> str:
-        far = index >= max(self.near["distance"])
-        return "no path" if far else f"{index + 1} step{'s'[: index > 0]}"
-
-    def _ring_box(self, index: int, taken: Sequence[Box]) -> Box:
+    def _ring_box(self, radius: float, taken: Sequence[Box]) -> Box:
         """A place beside the top of a ring, or the nearest one that no mark covers."""
         boxes = []
-        for turn in sorted(range(-90, 91, 6), key=abs):
-            x = CENTRE[0] + self.rings[index] * math.sin(math.radians(turn))
-            y = CENTRE[1] - self.rings[index] * math.cos(math.radians(turn))
+        for turn in map(math.radians, sorted(range(-90, 91, 6), key=abs)):
+            x, y = CENTRE[0] + radius * math.sin(turn), CENTRE[1] - radius * math.cos(turn)
             boxes.append((x - 20, y - 14, x + 20, y - 2))
         return next((box for box in boxes if _is_free(box, taken)), boxes[0])
 
 
 def _cut(name: str) -> str:
     return name if len(name) <= MAX_CHARS else name[: MAX_CHARS - 1] + "…"
-
-
-def _boxes(point: Point, radius: float, width: float) -> list[Box]:
-    """Boxes for a name: right of its dot, left of it, below, above."""
-    (x, y), gap = point, radius + 3
-    corners = [(x + gap, y - 7), (x - gap - width, y - 7)]
-    corners += [(x - width / 2, y + gap), (x - width / 2, y - gap - 14)]
-    return [(left, top, left + width, top + 14) for left, top in corners]
 
 
 def _is_free(box: Box, taken: Sequence[Box]) -> bool:

@@ -49,10 +49,10 @@ def inspection_html(inspection: Mapping[str, Any]) -> str:
 
 def results_html(results: Sequence[Mapping[str, Any]]) -> str:
     """Headline metrics and recall per class of each method."""
-    views = [Result(result) for result in results]
-    return _output(
-        *(part for view in views for part in (tag("h2", view.title), *result_sections(view)))
-    )
+    parts = []
+    for view in map(Result, results):
+        parts += [tag("h2", view.title), *result_sections(view)]
+    return _output(*parts)
 
 
 def explanation_html(explanation: Mapping[str, Any], ids: Sequence[str]) -> str:
@@ -63,11 +63,7 @@ def explanation_html(explanation: Mapping[str, Any], ids: Sequence[str]) -> str:
 
 
 def method_html(method: Mapping[str, Any]) -> str:
-    """Title, what is known of the fit, and parameters; those that were changed come first.
-
-    Args:
-        method: Its `title`, `params`, names that were `changed`, and `facts` as pairs.
-    """
+    """Title, what is known of the fit, and parameters; those that were changed come first."""
     changed, params = [str(name) for name in items(method, "changed")], part(method, "params")
     first = {name: params[name] for name in changed if name in params}
     rest = {name: value for name, value in params.items() if name not in changed}
@@ -78,14 +74,7 @@ def method_html(method: Mapping[str, Any]) -> str:
 
 
 def model_html(title: str, names: Sequence[str], counts: Sequence[int], extra: Any) -> str:
-    """Scores of a model and its classes.
-
-    Args:
-        title: Name of the method.
-        names: The classes.
-        counts: Labels that it learnt from, per class.
-        extra: What its folder holds beside the method.
-    """
+    """Scores of a model and its classes; `extra` is what its folder holds beside the method."""
     score, interval = balanced_accuracy(extra)
     unit = "" if interval is None else f"95% interval {interval_text(interval)}"
     shown = card("Balanced accuracy on test nodes", decimals(score), unit)

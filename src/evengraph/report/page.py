@@ -21,11 +21,7 @@ def read_asset(package: str, name: str) -> str:
 
 
 STYLE = read_asset(__package__, "style.css")
-_COPY = read_asset(__package__, "copy.js")
-
-# with more classes than this, rows are set closer and zeros are left out
-DENSE = 12
-
+DENSE = 12  # with more classes than this, rows are set closer and zeros are left out
 # from this share on a shaded cell needs the opposite text colour; both text colours then reach a
 # contrast of 4.5, in light and in dark
 FLIP = 0.7
@@ -39,10 +35,7 @@ class Link(NamedTuple):
 
 
 def html_page(title: str, *body: Markup, style: str = "", script: str = "") -> str:
-    """Write a page that needs nothing from outside.
-
-    `style` is added to the shared stylesheet. `script` is all that the browser may run.
-    """
+    """Write a page that needs nothing from outside; `script` is all that the browser may run."""
     # the browser itself then refuses any outside request, whatever a result contains
     policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
     policy += "form-action 'none'"
@@ -61,8 +54,7 @@ def html_page(title: str, *body: Markup, style: str = "", script: str = "") -> s
         tag("style", Markup(STYLE + style)),
     )
     scripts = [tag("script", Markup(script))] if script else []
-    html = tag("html", head, tag("body", *body, *scripts), lang="en")
-    return f"<!doctype html>\n{html}\n"
+    return f"<!doctype html>\n{tag('html', head, tag('body', *body, *scripts), lang='en')}\n"
 
 
 def write_html(text: str, path: Path) -> None:
@@ -117,8 +109,7 @@ def card(title: str, value: str, unit: str, *below: Markup) -> Markup:
 
 def legend(entries: Iterable[Markup]) -> Markup:
     """List the marks of a chart; nothing without entries."""
-    lines = list(entries)
-    return tag("ul", *lines, class_="legend") if lines else Markup("")
+    return tag("ul", *lines, class_="legend") if (lines := list(entries)) else Markup("")
 
 
 def definitions(values: Mapping[str, Any]) -> Markup:
@@ -141,6 +132,11 @@ def glossary(heading: str, meanings: Mapping[str, str]) -> Markup:
     return section(heading, tag("dl", *entries, class_="words"))
 
 
+def settings(*groups: tuple[str, Mapping[str, Any]]) -> Markup:
+    """Groups of names and values, folded under their titles."""
+    return section("Settings", *(folded(title, definitions(values)) for title, values in groups))
+
+
 def scroll(table: Markup, label: str, kind: str = "scroll") -> Markup:
     """Let a wide table scroll inside the page."""
     return tag("div", table, class_=kind, tabindex="0", role="region", aria_label=label)
@@ -152,6 +148,20 @@ def table(caption: str, heads: Iterable[str], rows: Iterable[Markup], kind: str)
     unseen = tag("caption", caption, class_="unseen")
     head, body = tag("thead", tag("tr", *cells)), tag("tbody", *rows)
     return scroll(tag("table", unseen, head, body, class_=kind), caption)
+
+
+def table_section(
+    title: str, text: str, heads: Iterable[str], rows: Iterable[Markup], **options: Any
+) -> Markup:
+    """A table under a heading and a paragraph; `kind` and `id` as in `table` and `section`."""
+    kind = options.pop("kind", "figures")
+    return section(title, tag("p", text), table(title, heads, rows, kind), **options)
+
+
+def bar_row(name: str, drawn: Markup, value: str) -> Markup:
+    """A bar between its name and its value, in a list."""
+    shown = tag("span", value, class_="value")
+    return tag("li", tag("span", name, class_="name"), drawn, shown)
 
 
 def table_row(name: str, cells: Iterable[str], kind: str | None = None) -> Markup:
@@ -205,10 +215,7 @@ def class_section(
 def class_row(
     name: str, size: str, bar: Markup, axis: Markup, value: str, rare: bool, colour: str = ""
 ) -> Markup:
-    """One row of a `class_section`: a bar for the size, an axis from 0 to 100 for the value.
-
-    A class with a colour of its own has it in bar and axis; a rare one is marked by its name.
-    """
+    """One row of a `class_section`: a bar for the size, an axis from 0 to 100 for the value."""
     return tag(
         "li",
         tag("span", name, class_="name", title=name),
@@ -232,18 +239,24 @@ def origin_section(
     *,
     changed: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Markup:
-    """Command, parameters that differ from the defaults, other files, next commands.
+    """The command that made a file, parameters that differ from the defaults by method, next steps.
 
-    Args:
-        content: Of a result file: `command` made it, `commands` come next.
-        links: Other files of the same folder.
-        changed: Parameters that differ from the defaults, by name of the method.
+    `links` are other files of the same folder.
     """
     parts = []
     if isinstance(command := content.get("command"), str) and command:
         parts += [tag("h3", "Command that made this page"), command_block(command)]
     if changed is not None:
-        parts += [tag("h3", "Parameters that differ from the defaults"), _changed(changed)]
+        lines = {
+            name: ", ".join(f"{key} = {DASH if v is None else v}" for key, v in values.items())
+            for name, values in changed.items()
+        }
+        shown = tag("p", *lines.values(), class_="quiet")
+        if not any(lines.values()):
+            shown = tag("p", "None: every parameter has its default.", class_="quiet")
+        elif len(lines) > 1:
+            shown = definitions({name: text or "none" for name, text in lines.items()})
+        parts += [tag("h3", "Parameters that differ from the defaults"), shown]
     if commands := [text for text in items(content, "commands") if isinstance(text, str)]:
         parts += [tag("h3", "Next"), *map(command_block, commands)]
     if links := list(links):
@@ -255,7 +268,8 @@ def origin_section(
 
 def copy_script(content: Mapping[str, Any]) -> str:
     """The script of the copy buttons; empty for a page without any."""
-    return _COPY if content.get("command") or items(content, "commands") else ""
+    needed = content.get("command") or items(content, "commands")
+    return read_asset(__package__, "copy.js") if needed else ""
 
 
 def page_links(links: Iterable[Link]) -> Markup:
@@ -278,15 +292,3 @@ def changed_params(method: Mapping[str, Any]) -> dict[str, Any] | None:
     if not isinstance(names, (list, tuple)):
         return None
     return {str(name): part(method, "fields").get(str(name)) for name in names}
-
-
-def _changed(changed: Mapping[str, Mapping[str, Any]]) -> Markup:
-    lines = {
-        name: ", ".join(f"{key} = {DASH if v is None else v}" for key, v in values.items())
-        for name, values in changed.items()
-    }
-    if not any(lines.values()):
-        return tag("p", "None: every parameter has its default.", class_="quiet")
-    if len(lines) == 1:
-        return tag("p", *lines.values(), class_="quiet")
-    return definitions({name: text or "none" for name, text in lines.items()})

@@ -6,19 +6,7 @@ from typing import Any
 
 from evengraph.core.untrusted import average, items, lookup, number, part
 from evengraph.metrics.registry import HEADLINE, METRICS
-from evengraph.report.charts import (
-    COLOURS,
-    GRID,
-    bar,
-    curve,
-    dot_row,
-    line_plot,
-    percent,
-    strip,
-    swatch,
-    thin,
-    ticks,
-)
+from evengraph.report import charts, page
 from evengraph.report.markup import (
     DASH,
     Markup,
@@ -32,55 +20,25 @@ from evengraph.report.markup import (
     tag,
 )
 from evengraph.report.node_pictures import MAP_SCRIPT, MAP_STYLE, map_section
-from evengraph.report.page import (
-    DENSE,
-    FLIP,
-    Link,
-    card,
-    changed_params,
-    class_row,
-    class_section,
-    definitions,
-    facts,
-    folded,
-    glossary,
-    headline,
-    legend,
-    origin_section,
-    page_links,
-    render,
-    section,
-    table,
-    table_row,
-    verdict,
-    write_html,
-)
-from evengraph.report.view import (
-    RANKING,
-    ClassScores,
-    Result,
-    Score,
-    describe_protocol,
-    shares,
-)
+from evengraph.report.view import RANKING, ClassScores, Result, Score, describe_protocol, shares
 
 MOST_CLASSES = 300
 """Of which a confusion matrix is drawn: more take minutes, and nobody can read them."""
 
 
-def write_page(result: Mapping[str, Any], path: Path, *, links: Sequence[Link] = ()) -> None:
+def write_page(result: Mapping[str, Any], path: Path, *, links: Sequence[page.Link] = ()) -> None:
     """Write the page of a result.json atomically; an older page at `path` is replaced."""
-    write_html(render_page(result, links=links), path)
+    page.write_html(render_page(result, links=links), path)
 
 
-def render_page(result: Mapping[str, Any], *, links: Sequence[Link] = ()) -> str:
+def render_page(result: Mapping[str, Any], *, links: Sequence[page.Link] = ()) -> str:
     """Render the content of a result.json as HTML.
 
     The page is self-contained. Its only script copies commands. Values that are missing, null or
     NaN show as a dash. `links` are other files beside the page.
     """
     view = Result(result)
-    changed = changed_params(view.method)
+    changed = page.changed_params(view.method)
     meanings = {METRICS[k].heading: METRICS[k].meaning for k in view.metrics if k in METRICS}
     sections = [
         _cards(view),
@@ -95,13 +53,13 @@ def render_page(result: Mapping[str, Any], *, links: Sequence[Link] = ()) -> str
         _seeds(view),
         _base_rates(view),
         _saved_model(part(result, "model")),
-        origin_section(result, links, changed=None if changed is None else {"": changed}),
+        page.origin_section(result, links, changed=None if changed is None else {"": changed}),
         _settings(view),
-        glossary("What the metrics mean", meanings),
+        page.glossary("What the metrics mean", meanings),
     ]
     style, script = (MAP_STYLE, MAP_SCRIPT) if part(result, "map") else ("", "")
     title = f"{view.title}, {describe_protocol(view.protocol)}"
-    return render(result, title, _heading(view, links), sections, style=style, script=script)
+    return page.render(result, title, _heading(view, links), sections, style=style, script=script)
 
 
 def result_sections(view: Result) -> list[Markup]:
@@ -109,24 +67,22 @@ def result_sections(view: Result) -> list[Markup]:
     return [_cards(view), _recalls(view)]
 
 
-def _heading(view: Result, links: Sequence[Link]) -> list[Markup]:
+def _heading(view: Result, links: Sequence[page.Link]) -> list[Markup]:
     """Title, the result in words, the idea of the method and the size of the graph."""
     idea = view.method.get("summary")
     lead = [tag("p", "Method: ", idea, class_="lead")] if isinstance(idea, str) and idea else []
+    notices = [] if view.runs else ["This result has no finished run."]
     stopped = [str(run.get("seed", "?")) for run in view.runs if run.get("interrupted") is True]
-    notices = []
     if stopped:
         which = ", ".join(stopped)
         notices.append(f"Training was interrupted for seed {which}: results are preliminary.")
-    if not view.runs:
-        notices.append("This result has no finished run.")
     return [
-        headline(view.title, describe_protocol(view.protocol)),
-        verdict(view.verdict),
+        page.headline(view.title, describe_protocol(view.protocol)),
+        page.verdict(view.verdict),
         *lead,
-        facts([*view.facts, ("", view.seeds)]),
+        page.facts([*view.facts, ("", view.seeds)]),
         *(tag("p", text, class_="notice") for text in [*notices, *view.notes]),
-        page_links(links),
+        page.page_links(links),
     ]
 
 
@@ -134,11 +90,10 @@ def _cards(view: Result) -> Markup:
     """Mean and standard deviation of the headline metrics, or of the ranking of two classes."""
     heading = tag("h2", "Headline metrics in percent", class_="unseen")
     marks = [("seed", "one seed"), ("tick", "mean")] if len(view.runs) > 1 else []
-    if view.paper:
-        marks.append(("band paper", "mean and standard deviation in the paper"))
+    marks += [("band paper", "mean and standard deviation in the paper")] if view.paper else []
     two = view.is_two_class and not view.paper
     cards = _two_class_cards(view) if two else [_card(view.score(k), view) for k in HEADLINE]
-    entries = legend(tag("li", swatch(kind), text) for kind, text in marks)
+    entries = page.legend(tag("li", charts.swatch(kind), text) for kind, text in marks)
     return tag("section", heading, *cards, entries, class_="cards")
 
 
@@ -157,8 +112,8 @@ def _card(score: Score, view: Result, *against: str) -> Markup:
     below = tag("p", *against, class_="against") if any(against) else Markup("")
     # one seed has no deviation, and ± 0.0 would claim certainty
     unit = "" if score.std is None else f"± {decimals(score.std)}"
-    drawn = strip(score.seeds, score.mean, score.paper, label)
-    return card(title, decimals(score.mean), unit, drawn, below)
+    drawn = charts.strip(score.seeds, score.mean, score.paper, label)
+    return page.card(title, decimals(score.mean), unit, drawn, below)
 
 
 def _two_class_cards(view: Result) -> list[Markup]:
@@ -181,7 +136,7 @@ def _two_class_cards(view: Result) -> list[Markup]:
     precision = decimals(view.at_threshold("precision"))
     return [
         _card(view.score(RANKING), view, chance),
-        card("Precision at the threshold", precision, "", below),
+        page.card("Precision at the threshold", precision, "", below),
         _card(view.score("precision_at_k"), view, top),
     ]
 
@@ -200,8 +155,8 @@ def _summaries(view: Result) -> Markup:
             rejected += [tag("p", name, f" {' '.join(middle)}")] if middle else []
         else:
             blocks += [tag("p", line) for line in lines]
-    blocks += [folded("What was rejected", *rejected)] if rejected else []
-    return section("What was selected", *blocks) if blocks else Markup("")
+    blocks += [page.folded("What was rejected", *rejected)] if rejected else []
+    return page.section("What was selected", *blocks) if blocks else Markup("")
 
 
 def _precision_recall(view: Result) -> Markup:
@@ -217,25 +172,25 @@ def _precision_recall(view: Result) -> Markup:
         return Markup("")
     lines, entries, marks = [], [], []
     for place, (seed, points) in enumerate(series.items()):
-        colour = f"colour-{place if len(series) <= COLOURS else 0}"
-        lines.append(curve(points, f"seed {seed}", f"curve {colour}"))
-        entries.append(tag("li", swatch("curve"), f"seed {seed}", class_=colour))
+        colour = f"colour-{place if len(series) <= charts.COLOURS else 0}"
+        lines.append(charts.curve(points, f"seed {seed}", f"curve {colour}"))
+        entries.append(tag("li", charts.swatch("curve"), f"seed {seed}", class_=colour))
     if (rate := view.at_threshold("base_rate")) is not None:
         at = f"{100 - rate:.2f}%"
         marks.append(tag("line", x2="100%", y1=at, y2=at, class_="reference"))
-        entries.append(tag("li", swatch("reference"), f"base rate {decimals(rate)}"))
-    plot = line_plot(
+        entries.append(tag("li", charts.swatch("reference"), f"base rate {decimals(rate)}"))
+    plot = charts.line_plot(
         "Precision against recall of the rarer class, in percent",
         lines,
         marks,
-        rows=[(100 - value, str(value)) for value in GRID],
-        columns=[(float(value), str(value)) for value in GRID],
+        rows=[(100 - value, str(value)) for value in charts.GRID],
+        columns=[(float(value), str(value)) for value in charts.GRID],
         axis="recall, %",
     )
     text = "Precision in percent against recall, as the threshold falls from left to right."
     figure = tag("div", tag("figure", plot), class_="panels")
-    shown = legend(entries[-COLOURS - 1 :])
-    return section("Precision-recall curve", tag("p", text), shown, figure)
+    shown = page.legend(entries[-charts.COLOURS - 1 :])
+    return page.section("Precision-recall curve", tag("p", text), shown, figure)
 
 
 def _recalls(view: Result) -> Markup:
@@ -245,22 +200,33 @@ def _recalls(view: Result) -> Markup:
     lines = []
     for row in view.classes:
         recall, size = decimals(average(row.recalls)), integer(row.count)
-        size_bar = bar(f"{row.name}: {size} training nodes", row.count or 0.0, largest)
+        size_bar = charts.bar(f"{row.name}: {size} training nodes", row.count or 0.0, largest)
         axis = recall_row(row, reference)
-        lines.append(class_row(row.name, size, size_bar, axis, recall, row.minority))
+        lines.append(page.class_row(row.name, size, size_bar, axis, recall, row.minority))
     text = "Classes are sorted by their number of training nodes."
     if number(view.protocol.get("minority")) is None:
         text += " A minority class has fewer than half the training nodes of the largest class."
+    marks = []
+    for rare, word in ((False, "majority"), (True, "minority")):
+        if group := [average(row.recalls) for row in view.classes if row.minority is rare]:
+            name = plural(len(group), f"{word} class", f"{word} classes")
+            entry = tag("span", f"{name}, ", tag("b", f"mean recall {decimals(average(group))}"))
+            marks.append(tag("li", charts.swatch("bar"), entry, class_="rare" if rare else None))
+    if len(view.runs) > 1:
+        marks.append(tag("li", charts.swatch("whisker mean"), "mean and range over seeds"))
+        marks.append(tag("li", charts.swatch("seed"), "one seed"))
+    if reference is not None:
+        mean = f"balanced accuracy {decimals(reference)}"
+        marks.append(tag("li", charts.swatch("reference"), mean))
     columns = ("training nodes", "test recall, %")
-    marks = _recall_marks(view, reference)
-    return class_section("Recall per class, head to tail", text, marks, columns, lines)
+    return page.class_section("Recall per class, head to tail", text, marks, columns, lines)
 
 
 def recall_row(row: ClassScores, reference: float | None) -> Markup:
     """Draw the recall of one class: one dot per seed, their range and their mean."""
     values = [value for value in row.recalls if value is not None]
     if not values:
-        return dot_row(f"{row.name}: recall undefined", None, reference=reference)
+        return charts.dot_row(f"{row.name}: recall undefined", None, reference=reference)
     label = f"{row.name}: mean recall {decimals(average(values))}"
     span = (min(values), max(values)) if len(values) > 1 else None
     if span is not None:
@@ -268,24 +234,7 @@ def recall_row(row: ClassScores, reference: float | None) -> Markup:
     if (f1 := average(row.f1s)) is not None:
         label += f"; mean F1 {decimals(f1)}"
     points = values if span else ()
-    return dot_row(label, average(values), span=span, points=points, reference=reference)
-
-
-def _recall_marks(view: Result, reference: float | None) -> list[Markup]:
-    entries = []
-    for rare, word in ((False, "majority"), (True, "minority")):
-        if group := [average(row.recalls) for row in view.classes if row.minority is rare]:
-            text = plural(len(group), f"{word} class", f"{word} classes")
-            recall = tag("b", f"mean recall {decimals(average(group))}")
-            entry = tag("span", f"{text}, ", recall)
-            entries.append(tag("li", swatch("bar"), entry, class_="rare" if rare else None))
-    if len(view.runs) > 1:
-        entries.append(tag("li", swatch("whisker mean"), "mean and range over seeds"))
-        entries.append(tag("li", swatch("seed"), "one seed"))
-    if reference is not None:
-        text = f"balanced accuracy {decimals(reference)}"
-        entries.append(tag("li", swatch("reference"), text))
-    return entries
+    return charts.dot_row(label, average(values), span=span, points=points, reference=reference)
 
 
 def _class_scores(view: Result) -> Markup:
@@ -297,10 +246,9 @@ def _class_scores(view: Result) -> Markup:
         values = (average(column) for column in (row.precisions, row.recalls, row.f1s))
         cells = (tag("td", decimals(value)) for value in values)
         lines.append(tag("tr", _class_name(row, "row"), *cells))
-    title = "Precision, recall and F1 per class"
     text = "Means over seeds in percent, for the most likely class of each test node."
-    drawn = table(title, ("class", "precision", "recall", "F1"), lines, "figures")
-    return section(title, tag("p", text), drawn)
+    heads = ("class", "precision", "recall", "F1")
+    return page.table_section("Precision, recall and F1 per class", text, heads, lines)
 
 
 def _class_name(row: ClassScores, scope: str) -> Markup:
@@ -327,53 +275,46 @@ def _agreement(view: Result) -> Markup:
         name = f"{100 * low:g} to {100 * high:g}% agree" if low else f"below {100 * high:g}% agree"
         name = name if rows else f"{100 * low:g}% or more agree"
         share, high = 100 * hits / nodes, low
-        size = bar(f"{name}: {integer(nodes)} test nodes", nodes, largest)
-        axis = dot_row(f"{name}: {decimals(share)}% correct", share, reference=overall)
-        rows.append(class_row(name, integer(nodes), size, axis, decimals(share), rare=False))
-    text = (
-        "The model is a committee: each prediction comes with the share of its members’ votes, by "
-        "weight, for the predicted class. Where members disagree, expect more errors. "
-        f"The dashed line is the accuracy on all test nodes, {decimals(overall)}%."
-    )
+        size = charts.bar(f"{name}: {integer(nodes)} test nodes", nodes, largest)
+        axis = charts.dot_row(f"{name}: {decimals(share)}% correct", share, reference=overall)
+        rows.append(page.class_row(name, integer(nodes), size, axis, decimals(share), rare=False))
+    text = "The model is a committee: each prediction comes with the share of its members’ votes, "
+    text += "by weight, for the predicted class. Where members disagree, expect more errors. "
+    text += f"The dashed line is the accuracy on all test nodes, {decimals(overall)}%."
     columns = ("test nodes", "correct, %")
-    return class_section("Agreement and accuracy", text, [], columns, rows)
+    return page.class_section("Agreement and accuracy", text, [], columns, rows)
 
 
 def _learning_curves(view: Result) -> Markup:
     """Validation score and training loss of each seed."""
-    histories = {
-        key: [[number(value) for value in items(run, "history", key)] for run in view.runs]
-        for key in ("score", "loss")
-    }
     # older results do not name the validation score, they have Macro-F1
     names = {str(run.get("criterion") or "Macro-F1") for run in view.runs}
     score = f"Validation {names.pop() if len(names) == 1 else 'score'}, %"
-    titles = {"score": (score, 1), "loss": ("Training loss", 3)}
-    panels = [
-        _panel(view, histories[key], *titles[key])
-        for key in titles
-        if any(value is not None for values in histories[key] for value in values)
-    ]
+    panels = []
+    for key, title, digits in (("score", score, 1), ("loss", "Training loss", 3)):
+        histories = [[number(v) for v in items(run, "history", key)] for run in view.runs]
+        if any(value is not None for values in histories for value in values):
+            panels.append(_panel(view, histories, title, digits))
     if not panels:
-        text = "This result has no training history."
-        return section("Learning curves", tag("p", text, class_="quiet"))
+        missing = tag("p", "This result has no training history.", class_="quiet")
+        return page.section("Learning curves", missing)
     text = "One line per seed. The ring marks the epoch whose weights were restored and evaluated."
     stages = max((number(run.get("stages")) or 1 for run in view.runs), default=1)
     if stages > 1:
-        text = (
-            f"One line per seed, for the main one of {stages:.0f} stages of training. The ring "
-            "marks the epoch whose weights were restored; the metrics are those of the complete "
-            "method."
-        )
+        text = f"One line per seed, for the main one of {stages:.0f} stages of training. The ring "
+        text += "marks the epoch whose weights were restored; the metrics are those of the "
+        text += "complete method."
     (_, entries), drawn = panels[0], tag("div", *(figure for figure, _ in panels), class_="panels")
-    return section("Learning curves", tag("p", text), legend(entries), drawn)
+    return page.section("Learning curves", tag("p", text), page.legend(entries), drawn)
 
 
 def _panel(
     view: Result, histories: Sequence[Sequence[float | None]], title: str, digits: int
 ) -> tuple[Markup, list[Markup]]:
     """A plot of one line per run, with numbers of so many digits, and its legend."""
-    series = [(index, points) for index, values in enumerate(histories) if (points := thin(values))]
+    series = [
+        (index, points) for index, values in enumerate(histories) if (points := charts.thin(values))
+    ]
     known = [value for _, points in series for _, value in points]
     low, high = min(known), max(known)
     pad = (high - low) * 0.05 or max(abs(high) * 0.05, 0.5)
@@ -390,103 +331,79 @@ def _panel(
     paths, marks, entries, seeds = [], [], [], []
     for index, points in series:
         run, seed = view.runs[index], f"seed {view.runs[index].get('seed', index)}"
-        colour = f"colour-{index if len(view.runs) <= COLOURS else 0}"
+        colour = f"colour-{index if len(view.runs) <= charts.COLOURS else 0}"
         epoch = number(run.get("best_epoch"))  # from zero, as the history
         value = None if epoch is None else lookup(histories[index], int(epoch))
         best = ""
         if epoch is not None and value is not None:
             best = f" best {decimals(value, digits)} at epoch {integer(int(epoch))}"
-            left, top = percent(x(int(epoch))), percent(y(value))
+            left, top = charts.percent(x(int(epoch))), charts.percent(y(value))
             drop = {"x1": left, "x2": left, "y1": top, "y2": "100%"}
             ring = tag("title", f"{seed},{best}")
             marks.append(tag("line", **drop, class_=f"drop {colour}"))
             marks.append(tag("circle", ring, cx=left, cy=top, r=5, class_=f"best {colour}"))
         end = f"epoch {integer(points[-1][0])}: {decimals(points[-1][1], digits)}"
         tooltip = f"{seed},{best or ' no best epoch'}; {end}"
-        paths.append(curve([(x(e), y(v)) for e, v in points], tooltip, f"curve {colour}"))
+        paths.append(charts.curve([(x(e), y(v)) for e, v in points], tooltip, f"curve {colour}"))
         text = tag("span", tag("b", seed), best)
-        entries.append(tag("li", swatch("curve best"), text, class_=colour))
+        entries.append(tag("li", charts.swatch("curve best"), text, class_=colour))
         seeds.append(seed)
-    if len(series) > COLOURS:
+    if len(series) > charts.COLOURS:
         text = tag("span", f"{len(series)} seeds, one line each; the ring marks the best epoch")
-        entries = [tag("li", swatch("curve best"), text, class_="colour-0")]
-    plot = line_plot(
+        entries = [tag("li", charts.swatch("curve best"), text, class_="colour-0")]
+    plot = charts.line_plot(
         f"{title} against epoch for {', '.join(seeds)}",
         paths,
         marks,
-        rows=[(y(value), f"{value:g}") for value in ticks(low, high, 4)],
+        rows=[(y(value), f"{value:g}") for value in charts.ticks(low, high, 4)],
         # epochs are integers, also for a short history
-        columns=[(x(e), integer(e)) for e in ticks(0, last, 4) if e == int(e)],
+        columns=[(x(e), integer(e)) for e in charts.ticks(0, last, 4) if e == int(e)],
         axis="epoch",
-        kind="curves many" if len(series) > COLOURS else "curves",
+        kind="curves many" if len(series) > charts.COLOURS else "curves",
     )
     return tag("figure", tag("figcaption", tag("h3", title)), plot), entries
 
 
 def _confusion(view: Result) -> Markup:
     """Confusion matrix summed over seeds, and the most frequent errors."""
-    rows, title = view.classes, "Confusion matrix"
+    rows = view.classes
     counts = view.confusion if len(rows) <= MOST_CLASSES else []
     if not counts:
-        text = "This result has no confusion matrix."
-        if len(rows) > MOST_CLASSES:
-            text = f"A matrix of more than {MOST_CLASSES} classes is not drawn."
-        return section(title, tag("p", text, class_="quiet"))
-    dense = len(rows) > DENSE
-    text = (
-        f"Test nodes summed over {plural(len(view.runs), 'seed')}. Rows are shaded by their "
-        "share of the true class, so that rare classes show as clearly as common ones."
-    )
-    text += " An empty cell is zero." if dense else ""
+        many = f"A matrix of more than {MOST_CLASSES} classes is not drawn."
+        text = many if len(rows) > MOST_CLASSES else "This result has no confusion matrix."
+        return page.section("Confusion matrix", tag("p", text, class_="quiet"))
+    dense = len(rows) > page.DENSE
+    text = f"Test nodes summed over {plural(len(view.runs), 'seed')}. Rows are shaded by their "
+    text += "share of the true class, so that rare classes show as clearly as common ones."
+    intro = tag("p", text, " An empty cell is zero." if dense else "")
     ramp = tag("div", "0%", tag("i"), "100% of the true class", class_="ramp", aria_hidden="true")
-    both = tag("div", _matrix(rows, counts, dense), _frequent_errors(rows, counts), class_="beside")
-    return section(title, tag("p", text), both, ramp, kind="long" if dense else None)
-
-
-def _matrix(rows: Sequence[ClassScores], counts: Sequence[Sequence[float]], dense: bool) -> Markup:
-    """True classes down, predicted classes across, each row shaded by its shares."""
     corner = tag("td", tag("span", "true ↓"), tag("span", "predicted →"), class_="corner")
-    lines = []
+    lines, errors = [], []
     for true, line in zip(rows, counts, strict=True):
         cells = [_class_name(true, "row")]
         for guess, count, share in zip(rows, line, shares(line), strict=True):
-            kinds = {"hit": guess is true, "strong": share >= FLIP, "none": count == 0}
+            kinds = {"hit": guess is true, "strong": share >= page.FLIP, "none": count == 0}
             of = f"{integer(count)} of {integer(sum(line))} ({percentage(share, 1)})"
-            cells.append(
-                tag(
-                    "td",
-                    "" if dense and count == 0 else integer(count),
-                    style=f"--share:{share:.3f}",
-                    class_=" ".join(kind for kind, applies in kinds.items() if applies) or None,
-                    title=f"{true.name}, predicted as {guess.name}: {of}",
-                )
-            )
+            look = " ".join(kind for kind, applies in kinds.items() if applies) or None
+            share_of = {"style": f"--share:{share:.3f}", "class_": look}
+            title = f"{true.name}, predicted as {guess.name}: {of}"
+            text = "" if dense and count == 0 else integer(count)
+            cells.append(tag("td", text, **share_of, title=title))
+            if share > 0 and guess is not true:
+                errors.append((share, true, guess))
         lines.append(tag("tr", *cells))
     heads = [corner, *(_class_name(row, "col") for row in rows)]
     kind = "matrix dense" if dense else "matrix"
-    return table("Confusion matrix, counts of test nodes", heads, lines, kind)
-
-
-def _frequent_errors(rows: Sequence[ClassScores], counts: Sequence[Sequence[float]]) -> Markup:
-    """The five largest shares of a true class predicted as another, worst first."""
-    pairs = [
-        (share, true, guess)
-        for true, line in zip(rows, counts, strict=True)
-        for guess, share in zip(rows, shares(line), strict=True)
-        if share > 0 and guess is not true
-    ]
-    # sorting is stable, so equal shares stay in the order of the page
-    lines = [
-        tag(
-            "li",
-            tag("span", tag("b", true.name), " predicted as ", guess.name),
-            tag("b", percentage(share, 1)),
-            class_="rare" if true.minority else None,
-        )
-        for share, true, guess in sorted(pairs, key=lambda pair: -pair[0])[:5]
-    ]
+    matrix = page.table("Confusion matrix, counts of test nodes", heads, lines, kind)
+    worst = []  # sorting is stable, so equal shares stay in the order of the page
+    for share, true, guess in sorted(errors, key=lambda error: -error[0])[:5]:
+        names = tag("span", tag("b", true.name), " predicted as ", guess.name)
+        kind = "rare" if true.minority else None
+        worst.append(tag("li", names, tag("b", percentage(share, 1)), class_=kind))
     heading = tag("h3", "Most frequent errors, share of the true class")
-    return tag("aside", heading, tag("ol", *lines, class_="mixed")) if lines else Markup("")
+    aside = [tag("aside", heading, tag("ol", *worst, class_="mixed"))] if worst else []
+    both = tag("div", matrix, *aside, class_="beside")
+    return page.section("Confusion matrix", intro, both, ramp, kind="long" if dense else None)
 
 
 def _seeds(view: Result) -> Markup:
@@ -513,24 +430,21 @@ def _seeds(view: Result) -> Markup:
     rows = []
     for name, cells in lines:
         blank = [""] * (len(heads) - 1 - len(cells))
-        rows.append(table_row(name, [*cells, *blank], "sum" if name == "mean" else None))
+        rows.append(page.table_row(name, [*cells, *blank], "sum" if name == "mean" else None))
     left_out = ", ".join([*(names[name] for name in omitted), "epochs", "seconds"])
     more = f" Not shown, but in result.json: {left_out}." if binary else ""
     text = f"In percent. {DASH} stands for undefined or not published.{more}"
-    title = "Results per seed"
-    return section(title, tag("p", text), table(title, heads, rows, "figures"))
+    return page.table_section("Results per seed", text, heads, rows)
 
 
 def _base_rates(view: Result) -> Markup:
     """What the threshold and the ranking would give at other base rates; nothing without them."""
-    rows = [table_row(name, map(decimals, values)) for name, values in view.base_rates]
-    text = (
-        "What the same threshold and ranking would give if the rarer class had another share of "
-        f"the nodes (AP is its average precision). {view.threshold}"
-    )
-    title = "Other base rates"
-    drawn = table(title, view.base_rate_heads, rows, "figures")
-    return section(title, tag("p", text), drawn) if rows else Markup("")
+    rows = [page.table_row(name, map(decimals, values)) for name, values in view.base_rates]
+    if not rows:
+        return Markup("")
+    text = "What the same threshold and ranking would give if the rarer class had another share "
+    text += f"of the nodes (AP is its average precision). {view.threshold}"
+    return page.table_section("Other base rates", text, view.base_rate_heads, rows)
 
 
 def _saved_model(model: Mapping[str, Any]) -> Markup:
@@ -549,23 +463,18 @@ def _saved_model(model: Mapping[str, Any]) -> Markup:
             "before. Labels that were held out decided when to stop, the threshold and the "
             "calibration."
         )
-    parts = [tag("p", origin)]
-    levels = [level for level in items(model, "abstention") if isinstance(level, Mapping)]
-    if levels:
-        text = (
-            "It may leave its least certain nodes undecided (predict --abstain). On its "
-            f"{integer(model.get('validation'))} held-out nodes, where the balanced error is the "
-            "mean over classes:"
-        )
-        heads = ("undecided", "error, %", "balanced error, %", "confidence from")
-        rows = []
-        for level in levels:
-            kept, *errors = (number(level.get(k)) for k in ("coverage", "error", "balanced_error"))
-            cells = [decimals(None if error is None else 100 * error) for error in errors]
-            name = percentage(None if kept is None else 1 - kept, 1)
-            rows.append(table_row(name, [*cells, decimals(level.get("confidence"), 3)]))
-        parts += [tag("p", text), table("Abstention", heads, rows, "figures")]
-    return section("The saved model", *parts)
+    rows = []
+    for level in items(model, "abstention"):
+        kept, *errors = (number(lookup(level, k)) for k in ("coverage", "error", "balanced_error"))
+        cells = [decimals(None if error is None else 100 * error) for error in errors]
+        name = percentage(None if kept is None else 1 - kept, 1)
+        rows.append(page.table_row(name, [*cells, decimals(lookup(level, "confidence"), 3)]))
+    text = "It may leave its least certain nodes undecided (predict --abstain). On its "
+    text += f"{integer(model.get('validation'))} held-out nodes, where the balanced error is the "
+    text += "mean over classes:"
+    heads = ("undecided", "error, %", "balanced error, %", "confidence from")
+    table = [tag("p", text), page.table("Abstention", heads, rows, "figures")] if rows else []
+    return page.section("The saved model", tag("p", origin), *table)
 
 
 def _settings(view: Result) -> Markup:
@@ -584,5 +493,4 @@ def _settings(view: Result) -> Markup:
         "seeds": ", ".join(str(seed) for seed in items(view.content, "seeds")),
     }
     environment = {"evengraph": view.content.get("evengraph"), **part(view.content, "environment")}
-    both = (("Configuration", configuration), ("Environment", environment))
-    return section("Settings", *(folded(title, definitions(values)) for title, values in both))
+    return page.settings(("Configuration", configuration), ("Environment", environment))

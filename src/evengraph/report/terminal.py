@@ -17,7 +17,6 @@ from evengraph.core.untrusted import average, items, lookup, number, part
 from evengraph.metrics.registry import HEADLINE, METRICS, Metric, abbreviations
 from evengraph.metrics.significance import format_p
 from evengraph.report.markup import (
-    DASH,
     decimals,
     integer,
     metric_value,
@@ -27,7 +26,7 @@ from evengraph.report.markup import (
     signed,
 )
 from evengraph.report.model_card import FEW
-from evengraph.report.view import TERMS, Comparison, Inspection, Result, Score, with_interval
+from evengraph.report.view import TERMS, Comparison, Inspection, Result, with_interval
 
 Content = Mapping[str, Any]
 
@@ -48,22 +47,18 @@ def plain_table(
     return table
 
 
-SHOWN_IN_FULL = 3  # runs whose summaries are shown in full
-LATE = 0.95  # of the limit of epochs: a best epoch after it may not be the last improvement
-MOST_CLASSES = 5  # whose recall is printed
-PAPER_GRAPHS = ("cora", "citeseer", "pubmed")
-
-
 def result_tables(contents: Sequence[Content]) -> list[Table]:
     """The tables of a run, from the content of a result.json for each method."""
     results = [Result(content) for content in contents]
-    if len(results) > 1:
-        tables = [_methods_table(results), _two_class_table(results)]
-    else:
-        (result,) = results
-        tables = [_seeds_table(result), _two_class_table(results), _base_rate_table(result)]
-        tables.append(_summary_table(result))
-    return [table for table in tables if table is not None]
+    first, *others = results
+    tables = [_methods_table(results) if others else _seeds_table(first), _two_class_table(results)]
+    if not others:
+        head, *heads = first.base_rate_heads  # what the threshold would give at other shares
+        rates = plain_table([head], heads)
+        for name, values in first.base_rates:
+            rates.add_row(name, *map(decimals, values))
+        tables += [rates, _summary_table(first)]
+    return [table for table in tables if table.row_count]
 
 
 def _seeds_table(result: Result) -> Table:
@@ -81,7 +76,7 @@ def _seeds_table(result: Result) -> Table:
     if result.paper:
         table.add_row("paper", *(plus_minus(*score.paper) for score in scores))
         gaps = (score.difference for score in scores)
-        table.add_row("difference", *(DASH if gap is None else signed(gap) for gap in gaps))
+        table.add_row("difference", *map(signed, gaps))
     return table
 
 
@@ -107,18 +102,15 @@ def _methods_table(results: Sequence[Result]) -> Table:
     return table
 
 
-def _two_class_table(results: Sequence[Result]) -> Table | None:
-    """Binary metrics of the positive class; None unless there are two classes.
+def _two_class_table(results: Sequence[Result]) -> Table:
+    """Binary metrics of the positive class; empty unless there are two classes.
 
     Of several methods it has means alone, so that it is not wider than 80 columns.
     """
     metrics = two_class_metrics([part(result.content, "mean") for result in results])
-    if not any(metric.binary for metric in metrics):
-        return None
     table = plain_table(["rarer class"], [metric.short for metric in metrics], gap=1)
-    for result in results:
-        scores: list[Score] = [result.score(metric.name) for metric in metrics]
-        alone = len(results) == 1
+    for result in results if any(metric.binary for metric in metrics) else []:
+        scores, alone = [result.score(metric.name) for metric in metrics], len(results) == 1
         cells = (metric_value(s.name, s.mean, s.std if alone else None) for s in scores)
         table.add_row("mean" if alone else escape(_title(result)), *map(_tight, cells))
     return table
@@ -140,58 +132,42 @@ def two_class_metrics(values: Sequence[Mapping[str, object]]) -> list[Metric]:
     ]
 
 
-def _base_rate_table(result: Result) -> Table | None:
-    """What the threshold would give if the rarer class had another share; None without one."""
-    first, *heads = result.base_rate_heads
-    table = plain_table([first], heads)
-    for name, values in result.base_rates:
-        table.add_row(name, *map(decimals, values))
-    return table if table.row_count else None
-
-
-def _summary_table(result: Result) -> Table | None:
+def _summary_table(result: Result) -> Table:
     """What the method says about what it did: in full, or of many seeds the first line each."""
     summaries = result.summaries
     table = Table.grid(padding=(0, 2, 0, 0))
     for seed, lines in summaries:
-        shown = lines if len(summaries) <= SHOWN_IN_FULL else lines[:1]
+        shown = lines if len(summaries) <= 3 else lines[:1]
         for place, line in enumerate(shown):
             head = "" if place else f"seed {seed}"
             table.add_row(*([head] if len(summaries) > 1 else []), escape(line))
     if verdict := graph_verdict([lines for _, lines in summaries]):
         table.add_row("all", verdict)
-    return table if table.row_count else None
-
-
-_SCORES = re.compile(r"([0-9.]+) with it and ([0-9.]+) without it")
-FEWEST = 3
+    return table
 
 
 def graph_verdict(summaries: Sequence[Sequence[str]]) -> str:
     """What all splits say together where one of them could not tell; empty if they disagree.
 
-    Args:
-        summaries: What a method says about each split, in lines.
+    `summaries` are what a method says about each split, in lines.
     """
-    ahead = [_graph_is_ahead(" ".join(lines)) for lines in summaries]
+    ahead = set()  # whether the best model with the graph is ahead of the best without
+    for text in map(" ".join, summaries):
+        scores = re.search(r"([0-9.]+) with it and ([0-9.]+) without it", text)
+        if "The graph helps" in text:
+            ahead.add(True)
+        elif scores is None or scores[1] == scores[2]:
+            return ""
+        else:
+            ahead.add(float(scores[1]) > float(scores[2]))
     unclear = any("is unclear" in line for lines in summaries for line in lines)
-    if len(ahead) < FEWEST or not unclear or None in ahead or len(set(ahead)) > 1:
+    if len(summaries) < 3 or not unclear or len(ahead) > 1:
         return ""
-    which, verdict = ("with", "helps") if ahead[0] else ("without", "does not help")
+    which, verdict = ("with", "helps") if True in ahead else ("without", "does not help")
     return (
-        f"On the validation nodes of all {len(ahead)} splits the best model {which} the graph is "
-        f"ahead: most likely it {verdict}, though one split alone cannot tell."
+        f"On the validation nodes of all {len(summaries)} splits the best model {which} the graph "
+        f"is ahead: most likely it {verdict}, though one split alone cannot tell."
     )
-
-
-def _graph_is_ahead(text: str) -> bool | None:
-    """Whether the best model with the graph is ahead of the best without; None if equal."""
-    if "The graph helps" in text:
-        return True
-    scores = _SCORES.search(text)
-    if scores is None or scores[1] == scores[2]:
-        return None
-    return float(scores[1]) > float(scores[2])
 
 
 def result_notes(contents: Sequence[Content]) -> list[str]:
@@ -212,7 +188,8 @@ def result_notes(contents: Sequence[Content]) -> list[str]:
         lines.append(results[0].threshold)
     changed: dict[str, list[str]] = {}
     for content in contents:
-        if content["changed_from_paper"] and content["dataset"]["name"] in PAPER_GRAPHS:
+        paper_graph = content["dataset"]["name"] in ("cora", "citeseer", "pubmed")
+        if content["changed_from_paper"] and paper_graph:
             names = ", ".join(content["changed_from_paper"])
             changed.setdefault(names, []).append(content["method"]["title"])
     lines += [
@@ -232,17 +209,15 @@ def _rare_recalls(result: Result) -> list[str]:
         for row, count in zip(rows, counts, strict=True)
         if row.minority and (recall := average(row.recalls)) is not None
     )
-    if not known:
-        return []
+    lowest, more = known[:5], len(known) - 5
     shown = ", ".join(
         f"{name} {decimals(recall)}%{f' ({count:.0f} test nodes)' if count else ''}"
-        for recall, name, count in known[:MOST_CLASSES]
+        for recall, name, count in lowest
     )
-    more = len(known) - MOST_CLASSES
     line = f"Recall of minority classes: {shown}{f' and {more} more' if more > 0 else ''}."
-    if any(0 < count < FEW for _, _, count in known[:MOST_CLASSES]):
+    if any(0 < count < FEW for _, _, count in lowest):
         line += f" Recall is uncertain with fewer than {FEW} test nodes."
-    return [line]
+    return [line] if known else []
 
 
 def _epoch_limits(results: Sequence[Result]) -> list[str]:
@@ -250,10 +225,10 @@ def _epoch_limits(results: Sequence[Result]) -> list[str]:
     ended: dict[tuple[float, str], list[str]] = {}
     for result in results:
         limit = number(lookup(result.method, "fields", "max_epochs"))
-        seeds = [
+        seeds = [  # a best epoch that late may not be the last improvement
             str(run["seed"])
             for run in result.runs
-            if limit and run["epochs"] >= limit and run["best_epoch"] >= LATE * limit
+            if limit and run["epochs"] >= limit and run["best_epoch"] >= 0.95 * limit
             if not run.get("summary")  # of one model
         ]
         if limit is not None and seeds:
@@ -276,15 +251,11 @@ def _tight(text: str) -> str:
     return text.replace(" ", "")
 
 
-_NUMBER = re.compile(r"\d[\d.,]*\b")
-HEAD = 20  # characters; longer heads are wrapped, so that no table is wider than 80
-
-
 def comparison_tables(comparison: Content) -> list[Table]:
     """The metric they are compared by, other metrics, and calibration with cost."""
     view = Comparison(comparison)
-    heads = [fill(title, HEAD) for title in (view.metric.title, "behind the best")]
-    main = plain_table(["method"], heads)
+    # long heads are wrapped, so that no table is wider than 80
+    main = plain_table(["method"], [fill(view.metric.title, 20), "behind the best"])
     main.add_column("verdict", no_wrap=True)
     for one in view.standings:
         gap = one.behind
@@ -354,7 +325,7 @@ def _uncalibrated(view: Comparison) -> list[str]:
     for method in view.methods:
         for run in method["runs"]:
             if reason := run["calibrator"]["note"]:
-                kind = _NUMBER.sub("#", reason)
+                kind = re.sub(r"\d[\d.,]*\b", "#", reason)
                 alike.setdefault(kind, []).append(reason)
                 methods.setdefault(kind, Counter())[method["title"]] += 1
     lines, total = [], view.num_splits
@@ -372,7 +343,6 @@ def _uncalibrated(view: Comparison) -> list[str]:
 
 MAX_CLASSES = 20
 BAR = 8  # characters of the longest bar
-EIGHTHS = " ▏▎▍▌▋▊▉█"
 MARKS = {"warning": ("!", "bold red"), "note": ("·", "yellow"), "good": ("✓", "green")}
 
 
@@ -427,17 +397,11 @@ def _classes(view: Inspection) -> Table:
     for title in ("labelled", "", "same", "chance", *(f"≤{hop + 1}" for hop in range(len(within)))):
         table.add_column(title, justify="right" if title else "left", no_wrap=True)
     for row in rows[:MAX_CLASSES]:
-        table.add_row(
-            escape(row.name),
-            integer(row.labelled),
-            bar(row.labelled, rows[0].labelled),
-            _percent(row.homophily),
-            Text(_percent(row.chance), style="dim"),
-            *(
-                Text(_percent(v), style="red" if v < 25 else "yellow" if v < 75 else "green")
-                for v in row.reach
-            ),
-        )
+        size = integer(row.labelled), bar(row.labelled, rows[0].labelled)
+        same = _percent(row.homophily), Text(_percent(row.chance), style="dim")
+        styles = ("red" if v < 25 else "yellow" if v < 75 else "green" for v in row.reach)
+        reach = map(Text, map(_percent, row.reach), styles)
+        table.add_row(escape(row.name), *size, *same, *reach)
     if within:
         table.add_row("any class", "", "", "", "", *map(_percent, within), style="dim")
     return table
@@ -447,9 +411,8 @@ def bar(count: float, largest: float) -> str:
     """Draw a bar of blocks in steps of an eighth; any count above 0 is visible."""
     if count <= 0 or largest <= 0:
         return ""
-    eighths = max(round(8 * BAR * count / largest), 1)
-    full, rest = divmod(eighths, 8)
-    return "█" * full + EIGHTHS[rest].strip()
+    full, rest = divmod(max(round(8 * BAR * count / largest), 1), 8)
+    return "█" * full + " ▏▎▍▌▋▊▉"[rest].strip()
 
 
 def _percent(value: float | None) -> str:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from evengraph.core.untrusted import average, items, lookup, number, part
 from evengraph.metrics.registry import METRICS
@@ -95,16 +94,14 @@ def duration(seconds: float) -> str:
 
 
 def minority_classes(protocol: Content, counts: Sequence[float | None]) -> set[int]:
-    """Return the indices of the minority classes.
+    """Indices of the minority classes: as many as the split protocol says, the smallest ones.
 
-    Where the split protocol fixes their number, these are the smallest classes. Otherwise a
-    class with fewer than half the training nodes of the largest.
+    Otherwise those with fewer than half the training nodes of the largest.
     """
     known = sorted((count, -index) for index, count in enumerate(counts) if count is not None)
     if not known or known[0][0] == known[-1][0]:
         return set()
-    wanted = number(protocol.get("minority"))
-    if wanted is not None:
+    if (wanted := number(protocol.get("minority"))) is not None:
         return {-index for _, index in known[: max(int(wanted), 0)]}
     return {-index for count, index in known if count < known[-1][0] / 2}
 
@@ -115,8 +112,7 @@ def shares(counts: Sequence[float]) -> list[float]:
     return [count / total if total > 0 else 0.0 for count in counts]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Score:
+class Score(NamedTuple):
     """A metric of a result in percent."""
 
     name: str
@@ -132,8 +128,7 @@ class Score:
         return None if self.mean is None or paper is None else self.mean - paper
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClassScores:
+class ClassScores(NamedTuple):
     """A class of a result; recall, F1 and precision in percent for each run."""
 
     index: int  # label in the graph
@@ -146,7 +141,6 @@ class ClassScores:
 
 
 RANKING = "positive_average_precision"
-_PER_BASE_RATE = {"alarms": 1000, "precision": 100, "average_precision": 100, "cost": 1000}
 
 
 class Result:
@@ -171,10 +165,9 @@ class Result:
         """The seeds, shortened if there are many."""
         names = [str(seed) for seed in items(self.content, "seeds")]
         names = names or [str(run.get("seed", "?")) for run in self.runs]
-        if not names:
-            return "no seed"
         shown = names if len(names) <= 10 else [*names[:3], "…", names[-1]]
-        return f"{'seed' if len(names) == 1 else 'seeds'} {', '.join(shown)}"
+        words = f"{'seed' if len(names) == 1 else 'seeds'} {', '.join(shown)}"
+        return words if names else "no seed"
 
     @property
     def facts(self) -> list[tuple[str, str]]:
@@ -216,23 +209,18 @@ class Result:
         # a result without counts still has classes; an absurd number must not make a million rows
         counts += [None] * (min(int(total or 0), 1000) - len(counts))
         rare = minority_classes(self.protocol, counts)
-        rows = [
-            ClassScores(
-                index=index,
-                name=self._class_name(index),
-                count=count,
-                minority=index in rare,
-                recalls=[number(lookup(run, "per_class", "recall", index)) for run in self.runs],
-                f1s=[number(lookup(run, "per_class", "f1", index)) for run in self.runs],
-                precisions=[_precision(run, index) for run in self.runs],
+        rows = []
+        for index, count in enumerate(counts):
+            named = lookup(self.content, "dataset", "class_names", index)
+            name = (named.strip() if isinstance(named, str) else "") or f"class {index}"
+            recalls, f1s = (
+                [number(lookup(run, "per_class", key, index)) for run in self.runs]
+                for key in ("recall", "f1")
             )
-            for index, count in enumerate(counts)
-        ]
+            precisions = [_precision(run, index) for run in self.runs]
+            scores = recalls, f1s, precisions
+            rows.append(ClassScores(index, name, count, index in rare, *scores))
         return sorted(rows, key=lambda row: (row.count is None, -(row.count or 0.0), row.index))
-
-    def _class_name(self, index: int) -> str:
-        name = lookup(self.content, "dataset", "class_names", index)
-        return name.strip() if isinstance(name, str) and name.strip() else f"class {index}"
 
     @cached_property
     def confusion(self) -> list[list[float]]:
@@ -250,31 +238,25 @@ class Result:
     def verdict(self) -> list[str]:
         """What the test says, compared with chance; nothing without scores."""
         rare = [row for row in self.classes if row.minority]
-        if self.is_two_class:
-            return self._two_class_verdict(f"class {rare[0].name}" if rare else "the rarer class")
+        if self.is_two_class:  # the ranking against the base rate, decisions at the threshold
+            name = f"class {rare[0].name}" if rare else "the rarer class"
+            mean, chance = self.score(RANKING).mean, self.at_threshold("base_rate")
+            against = "" if chance is None else f"; a random ranking has {decimals(chance)}%"
+            found = [f"Average precision for {name} is {decimals(mean)}% on test nodes{against}."]
+            recall, precision = self.at_threshold("recall"), self.at_threshold("precision")
+            if recall is not None and precision is not None:
+                text = f"At the threshold, {decimals(recall)}% of {name} is found and "
+                found.append(f"{text}{decimals(precision)}% of the alarms are correct.")
+            return found
         mean = self.score("balanced_accuracy").mean
         if mean is None or not self.classes:
             return []
-        chance = decimals(100 / len(self.classes))
-        found = [f"Balanced accuracy is {decimals(mean)}% on test nodes; guessing gives {chance}%."]
-        recall = average(average(row.recalls) for row in rare)
-        if recall is not None and len(rare) == 1:
-            found.append(f"Recall of class {rare[0].name} is {decimals(recall)}%.")
-        elif recall is not None:
-            found.append(f"Mean recall of the {len(rare)} minority classes is {decimals(recall)}%.")
-        return found
-
-    def _two_class_verdict(self, rare: str) -> list[str]:
-        """The ranking against the base rate, and the decisions at the threshold."""
-        mean, chance = self.score(RANKING).mean, self.at_threshold("base_rate")
-        against = "" if chance is None else f"; a random ranking has {decimals(chance)}%"
-        found = [f"Average precision for {rare} is {decimals(mean)}% on test nodes{against}."]
-        recall, precision = self.at_threshold("recall"), self.at_threshold("precision")
-        if recall is not None and precision is not None:
-            found.append(
-                f"At the threshold, {decimals(recall)}% of {rare} is found and "
-                f"{decimals(precision)}% of the alarms are correct."
-            )
+        guess = decimals(100 / len(self.classes))
+        found = [f"Balanced accuracy is {decimals(mean)}% on test nodes; guessing gives {guess}%."]
+        if (recall := average(average(row.recalls) for row in rare)) is not None:
+            several = f"Mean recall of the {len(rare)} minority classes"
+            of = f"Recall of class {rare[0].name}" if len(rare) == 1 else several
+            found.append(f"{of} is {decimals(recall)}%.")
         return found
 
     def at_threshold(self, name: str) -> float | None:
@@ -289,24 +271,22 @@ class Result:
 
     @property
     def base_rates(self) -> list[tuple[str, list[float | None]]]:
-        """A caption and values per share of the rarer class, that of the test nodes first.
+        """A caption and values of `base_rate_heads` per share of the rarer class.
 
-        Alarms per 1,000 nodes, precision and average precision in percent, and with costs the cost
-        per 1,000 nodes. Empty for results without base rates.
+        The share of the test nodes comes first. Empty for results without base rates.
         """
         sweeps = [rates for run in self.runs if (rates := items(run, "base_rates"))]
-        names = [name for name in _PER_BASE_RATE if name != "cost" or self.has_costs]
+        factors = {"alarms": 1000, "precision": 100, "average_precision": 100}
+        factors |= {"cost": 1000} if self.has_costs else {}
         rows = []
         for index, entries in enumerate(zip(*sweeps, strict=False)):
-            share = average(number(lookup(entry, "base_rate")) for entry in entries)
-            if share is None:
-                continue
-            means = [average(number(lookup(entry, name)) for entry in entries) for name in names]
-            values = [
-                None if mean is None else _PER_BASE_RATE[name] * mean
-                for name, mean in zip(names, means, strict=True)
-            ]
-            rows.append((f"{100 * share:.3g}%{'' if index else ' (test nodes)'}", values))
+            means = {
+                name: average(number(lookup(entry, name)) for entry in entries)
+                for name in ("base_rate", *factors)
+            }
+            if (share := means.pop("base_rate")) is not None:
+                values = [None if m is None else factors[name] * m for name, m in means.items()]
+                rows.append((f"{100 * share:.3g}%{'' if index else ' (test nodes)'}", values))
         return rows
 
     @property
@@ -319,25 +299,22 @@ class Result:
     def threshold(self) -> str:
         """What the threshold is by which base rates are computed, and what they assume."""
         recall = self.at_threshold("recall")
-        costs = part(self.content, "costs")
-        miss, alarm = number(costs.get("miss")), number(costs.get("alarm"))
+        miss, alarm = (number(lookup(self.content, "costs", key)) for key in ("miss", "alarm"))
         goal = "best F1 on validation nodes"
         if miss is not None and alarm is not None:
             goal = f"lowest cost on validation nodes (a miss costs {miss:g}, an alarm {alarm:g})"
         found = "an undefined part" if recall is None else f"{recall:.1f}%"
-        return (
-            f"The threshold has the {goal}; it finds {found} of the rarer class at any share, if "
-            "nodes of a class look the same."
-        )
+        text = f"The threshold has the {goal}; it finds {found} of the rarer class at any share"
+        return f"{text}, if nodes of a class look the same."
 
     @property
     def summaries(self) -> list[tuple[str, list[str]]]:
         """What the method says about what it did, in lines per seed."""
-        found = [
-            (str(run.get("seed", "?")), [n for n in items(run, "summary") if isinstance(n, str)])
+        return [
+            (str(run.get("seed", "?")), lines)
             for run in self.runs
+            if (lines := [line for line in items(run, "summary") if isinstance(line, str)])
         ]
-        return [(seed, lines) for seed, lines in found if lines]
 
     @property
     def notes(self) -> list[str]:
@@ -375,8 +352,7 @@ TERMS = {
 _STRENGTH = {"clear": "significant", "here": "on these nodes", "noise": "not significant"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Gap:
+class Gap(NamedTuple):
     """How far one method is behind another on the same splits, in points."""
 
     ahead: str  # label
@@ -388,8 +364,7 @@ class Gap:
     verdict: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Standing:
+class Standing(NamedTuple):
     """A method of a comparison by the metric of the comparison."""
 
     label: str
@@ -422,6 +397,7 @@ class Comparison:
         self.titles = {method["label"]: method["title"] for method in self.methods}
         self.metric = METRICS[content["metric"]]
         self.num_splits = len(content["seeds"])
+        self.training = duration(sum(m["seconds"] * len(m["runs"]) for m in self.methods))
         # whether an interval would be wider than any difference between methods
         self.too_few = self.num_splits < ENOUGH_SPLITS
 
@@ -433,60 +409,48 @@ class Comparison:
     @cached_property
     def gaps(self) -> dict[frozenset[str], Gap]:
         """All pairs of methods by their labels."""
-        return {
-            frozenset((pair["ahead"], pair["behind"])): Gap(
-                ahead=pair["ahead"],
-                behind=pair["behind"],
-                difference=pair["difference"],
-                interval=self._interval(pair, "" if pair["strength"] == "here" else "wide_"),
-                p=number(pair["p"]),
-                corrected_p=number(pair["wide_p"]),
-                verdict=self._strength(pair["strength"]),
-            )
-            for pair in self.content["pairs"]
-        }
+        tested, gaps = self.num_splits >= FEWEST_SPLITS, {}
+        for pair in self.content["pairs"]:
+            strength, p = pair["strength"], (number(pair["p"]), number(pair["wide_p"]))
+            verdict = _STRENGTH[strength]
+            if tested and not self.content["conclusive"]:  # one split, several seeds
+                verdict = "cannot tell"
+            elif not tested or (self.too_few and strength == "noise"):
+                verdict = "too few splits"
+            interval = self._interval(pair, "" if strength == "here" else "wide_")
+            both = pair["ahead"], pair["behind"]
+            gaps[frozenset(both)] = Gap(*both, pair["difference"], interval, *p, verdict)
+        return gaps
 
     @cached_property
     def standings(self) -> list[Standing]:
         """The methods, the best first."""
-        best, name = self.methods[0]["label"], self.metric.name
-        return [
-            Standing(
-                label=method["label"],
+        best, name, rows = self.methods[0]["label"], self.metric.name, []
+        for method in self.methods:
+            figure, label = part(method, "figures", name), method["label"]
+            found = {run["seed"]: number(lookup(run, "metrics", name)) for run in method["runs"]}
+            standing = Standing(
+                label=label,
                 title=method["title"],
-                mean=number(lookup(method, "figures", name, "mean")),
-                interval=self._interval(part(method, "figures", name)),
-                splits={
-                    run["seed"]: value
-                    for run in method["runs"]
-                    if (value := number(lookup(run, "metrics", name))) is not None
-                },
+                mean=number(figure.get("mean")),
+                interval=self._interval(figure),
+                splits={seed: value for seed, value in found.items() if value is not None},
                 paper=number(lookup(method, "paper", name, "mean")),
                 seconds=number(method["seconds"]) or 0.0,
-                behind=self.gaps.get(frozenset((best, method["label"]))),
+                behind=self.gaps.get(frozenset((best, label))),
             )
-            for method in self.methods
-        ]
+            rows.append(standing)
+        return rows
 
     def _interval(self, ends: Content, prefix: str = "") -> Interval | None:
         low, high = number(ends.get(f"{prefix}low")), number(ends.get(f"{prefix}high"))
         return None if self.too_few or low is None or high is None else (low, high)
 
-    def _strength(self, strength: str) -> str:
-        """Whether a difference is significant, in a few words."""
-        tested = self.num_splits >= FEWEST_SPLITS
-        if tested and not self.content["conclusive"]:  # one split, several seeds
-            return "cannot tell"
-        if not tested or (self.too_few and strength == "noise"):
-            return "too few splits"
-        return _STRENGTH[strength]
-
     @property
     def recalls(self) -> list[tuple[str, float, bool, list[float | None]]]:
-        """Name, training nodes, whether it is rare, and recall by each method, of each class.
+        """Of each class name, training nodes, whether it is rare, and recall by each method.
 
-        The largest class comes first; nodes are those of the first split, in older files all
-        labelled ones. Empty if recall was not recorded.
+        The largest comes first; nodes are those of the first split, in older files all labelled.
         """
         first, names = self.methods[0]["runs"][0], self.content["classes"]
         sizes = items(first, "train_counts") or items(self.content, "class_counts")
@@ -504,8 +468,7 @@ class Comparison:
 _ORDER = (0, 3, 2, 4, 5, 1)  # of the colours: the one that is most like orange is the last
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClassSummary:
+class ClassSummary(NamedTuple):
     """A class of an inspected graph."""
 
     name: str
@@ -541,9 +504,9 @@ class Inspection:
     @property
     def findings(self) -> list[tuple[str, str]]:
         """Level (warning, note or good) and text."""
-        found = [(str(one.get("level")), str(one.get("text")))
-                 for one in items(self.content, "findings")]  # fmt: skip
-        return [(k if k in ("warning", "good") else "note", text) for k, text in found]
+        levels = {"warning": "warning", "good": "good"}
+        found = items(self.content, "findings")
+        return [(levels.get(str(one.get("level")), "note"), str(one.get("text"))) for one in found]
 
     @property
     def recommendation(self) -> str:
@@ -555,23 +518,20 @@ class Inspection:
         """The classes, the largest first."""
         labelled = [number(count) or 0.0 for count in items(self.labels, "labelled")]
         ends = [number(count) or 0.0 for count in items(self.content, "homophily", "neighbours")]
-        rows = []
-        for index, (name, count) in enumerate(
-            zip(items(self.labels, "names"), labelled, strict=False)
-        ):
+        rows, names = [], items(self.labels, "names")
+        for index, (name, count) in enumerate(zip(names, labelled, strict=False)):
             share = number(lookup(self.content, "homophily", "per_class", index))
             known = index < len(ends) and any(ends)
-            rows.append(
-                ClassSummary(
-                    name=str(name),
-                    labelled=count,
-                    hidden=number(lookup(self.labels, "hidden", index)) or 0.0,
-                    rare=count < max(labelled) / 2,
-                    homophily=None if share is None else 100 * share,
-                    chance=100 * ends[index] / sum(ends) if known else None,
-                    reach=self._shares(items(self.content, "reach", "per_class", index)),
-                )
+            summary = ClassSummary(
+                name=str(name),
+                labelled=count,
+                hidden=number(lookup(self.labels, "hidden", index)) or 0.0,
+                rare=count < max(labelled) / 2,
+                homophily=None if share is None else 100 * share,
+                chance=100 * ends[index] / sum(ends) if known else None,
+                reach=self._shares(items(self.content, "reach", "per_class", index)),
             )
+            rows.append(summary)
         rows.sort(key=lambda row: -row.labelled)
         # without lines of reach, rare and common are enough
         return coloured(rows) if self.unlabelled else rows
@@ -589,4 +549,4 @@ def coloured(rows: Sequence[ClassSummary]) -> list[ClassSummary]:
     colours = {index: f"colour-{_ORDER[place]}" for place, index in enumerate(sorted(indices))}
     if rows and rows[-1].rare and len(rows) - 1 in colours:
         colours[len(rows) - 1] = "colour-rare"
-    return [replace(row, colour=colours.get(index, "")) for index, row in enumerate(rows)]
+    return [row._replace(colour=colours.get(index, "")) for index, row in enumerate(rows)]

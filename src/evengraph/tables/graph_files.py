@@ -32,7 +32,6 @@ from evengraph.tables.edges import id_index, positive_weights, read_weights, und
 from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.notes import NoteKind, Notes
 
-PICKLE_BYTES = 2**26  # old files begin with their pickle
 SCALARS = (bool, int, float, str, type(None))
 
 
@@ -44,7 +43,16 @@ def read_torch(path: Path, keys: Collection[str]) -> dict[str, Any]:
         part.numel() * part.element_size() for part in parts.values() if torch.is_tensor(part)
     )
     check_unpacked(size, path.stat().st_size, str(path), "write it with torch.save after clone()")
-    return {key: _as_array(value, f"{path}: {key}") for key, value in parts.items()}
+    for key, value in parts.items():
+        if torch.is_tensor(value):
+            parts[key] = _from_tensor(value, f"{path}: {key}")
+            continue
+        items = list(value) if isinstance(value, list | tuple) else [value]
+        if not all(isinstance(item, SCALARS) for item in items):
+            raise ValueError(
+                f"{path}: {key} must be a tensor or a list of values, got {type(value).__name__}."
+            )
+    return parts
 
 
 def _load(path: Path) -> dict[str, Any]:
@@ -55,8 +63,10 @@ def _load(path: Path) -> dict[str, Any]:
     names = ("DataEdgeAttr", "DataTensorAttr")  # not in every version
     classes = [getattr(module, name) for name in names if hasattr(module, name)]
     safe_globals = getattr(torch.serialization, "safe_globals", lambda classes: nullcontext())
+    with path.open("rb") as file:
+        is_zip = file.read(4) == b"PK\x03\x04"  # as torch writes since 2020
     try:
-        _check_torch_file(path)
+        _check_torch_file(path, is_zip)
         with safe_globals([Data, GlobalStorage, *classes]), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about files that torch then rejects
             content = torch.load(path, map_location="cpu", weights_only=True)
@@ -64,7 +74,7 @@ def _load(path: Path) -> dict[str, Any]:
     except LimitError:
         raise
     except Exception as error:  # of a damaged file, of any kind
-        if _is_zip(path) and "GLOBAL" in str(error):
+        if is_zip and "GLOBAL" in str(error):
             raise ValueError(
                 f"{path} holds objects that torch's safe mode rejects; "
                 "write it again with torch.save(data.to_dict(), path)."
@@ -80,46 +90,27 @@ def _load(path: Path) -> dict[str, Any]:
     return parts
 
 
-def _is_zip(path: Path) -> bool:
-    """Whether torch reads a file as zip, which it has written since 2020."""
-    with path.open("rb") as file:
-        return file.read(4) == b"PK\x03\x04"
-
-
-def _check_torch_file(path: Path) -> None:
+def _check_torch_file(path: Path, is_zip: bool) -> None:
     """Check the unpacked size; reject quantized tensors, which state any shape they like."""
-    if _is_zip(path):
-        with zipfile.ZipFile(path) as archive:
-            unpacked = sum(item.file_size for item in archive.infolist())
+    with zipfile.ZipFile(path) if is_zip else path.open("rb") as file:
+        if isinstance(file, zipfile.ZipFile):
+            unpacked = sum(item.file_size for item in file.infolist())
             check_unpacked(unpacked, path.stat().st_size, str(path), "write it with torch.save")
-            names = [name for name in archive.namelist() if name.endswith("data.pkl")]
-            pickled = b"".join(archive.read(name) for name in names)[:PICKLE_BYTES]
-    else:
-        with path.open("rb") as file:
-            pickled = file.read(PICKLE_BYTES)
+            names = [name for name in file.namelist() if name.endswith("data.pkl")]
+            pickled = b"".join(file.read(name) for name in names)
+        else:
+            pickled = file.read(2**26)  # old files begin with their pickle
     if b"_rebuild_qtensor" in pickled:
         raise LimitError(f"{path} holds a quantized tensor; write it after dequantize().")
 
 
-def _as_array(value: Any, name: str) -> Any:
-    """A tensor as an array; numbers and flat lists as they are; everything else is an error."""
-    if torch.is_tensor(value):
-        return _from_tensor(value, name)
-    if isinstance(value, SCALARS):
-        return value
-    if isinstance(value, list | tuple) and all(isinstance(item, SCALARS) for item in value):
-        return list(value)
-    raise ValueError(f"{name} must be a tensor or a list of values, got {type(value).__name__}.")
-
-
 def _from_tensor(tensor: Tensor, name: str) -> Any:
-    unusual = {
-        "a nested one": tensor.is_nested,
-        "a quantized one": tensor.is_quantized,
-        "one without data": tensor.is_meta,
-        "complex numbers": tensor.is_complex(),
-    }
-    for kind, applies in unusual.items():
+    for kind, applies in (
+        ("a nested one", tensor.is_nested),
+        ("a quantized one", tensor.is_quantized),
+        ("one without data", tensor.is_meta),
+        ("complex numbers", tensor.is_complex()),
+    ):
         if applies:
             raise ValueError(f"{name} must be a dense or sparse tensor of numbers, got {kind}.")
     try:
@@ -203,7 +194,10 @@ def from_matrix(
     if labels is None:
         notes.add(NoteKind.NO_LABEL, "No labels: every node is unlabelled.")
     else:
-        nodes["labels"] = _label_values(labels, num_nodes, name)
+        array = np.asarray(labels)
+        array = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+        values = import_pandas().Series(_per_node(array, num_nodes, "labels", name))
+        nodes["labels"] = values.where(array != -1) if array.dtype.kind in "if" else values
     if times is not None:
         nodes["time"] = _per_node(times, num_nodes, "time", name)
     columns = TableColumns(
@@ -216,7 +210,13 @@ def from_matrix(
         bools[part] = _per_node(mask, num_nodes, f"{part}_mask", name).astype(bool)
     result = assemble(nodes, links, columns, encoder, notes, ids=ids, masks=bools)
     if labels is not None and class_names is not None and nodes["labels"].dtype.kind in "if":
-        result.graph.class_names = _class_names(result.class_names, class_names, name)
+        numbers = [int(label) for label in result.class_names]
+        if min(numbers) < 0 or max(numbers) >= len(class_names):
+            raise ValueError(
+                f"{name}: class_names must hold a name for each class up to {max(numbers)}, got "
+                f"{len(class_names)}."
+            )
+        result.graph.class_names = [str(class_names[number]) for number in numbers]
     return replace(result, columns=replace(result.columns, label=None, time=None))
 
 
@@ -225,13 +225,11 @@ def _matrix_edges(matrix: Any, name: str, notes: Notes) -> tuple[Ints, Ints, Flo
     adjacency = sp.coo_array(_as_float32(matrix))
     if adjacency.ndim != 2 or adjacency.shape[0] != adjacency.shape[1]:
         raise ValueError(f"{name}: the matrix must be square, got shape {adjacency.shape}.")
-    weights = import_pandas().Series(np.asarray(adjacency.data), name="matrix")
-    numbers = read_weights(weights, name)
+    numbers = read_weights(import_pandas().Series(adjacency.data, name="matrix"), name)
     positive = positive_weights(numbers, notes)
     source, target = (end[positive].astype(np.int64) for end in (adjacency.row, adjacency.col))
     numbers = numbers[positive]
-    weighted = bool((numbers != numbers[:1]).any())
-    return source, target, numbers if weighted else None
+    return source, target, numbers if (numbers != numbers[:1]).any() else None
 
 
 def _as_float32(matrix: Any) -> Any:
@@ -258,26 +256,6 @@ def _encode_features(
     return pandas.DataFrame(dense, columns=names), FeatureEncoder.passthrough(names, dense)
 
 
-def _label_values(labels: Any, num_nodes: int, name: str) -> Any:
-    """The labels as a column; -1 is unlabelled."""
-    array = np.asarray(labels)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    values = import_pandas().Series(_per_node(array, num_nodes, "labels", name))
-    return values.where(array != -1) if array.dtype.kind in "if" else values
-
-
-def _class_names(labels: Sequence[str], class_names: Any, name: str) -> list[str]:
-    """Names of the classes that occur, from the names of the classes 0, 1, ..."""
-    numbers = [int(label) for label in labels]
-    if min(numbers) < 0 or max(numbers) >= len(class_names):
-        raise ValueError(
-            f"{name}: class_names must hold a name for each class up to {max(numbers)}, got "
-            f"{len(class_names)}."
-        )
-    return [str(class_names[number]) for number in numbers]
-
-
 def _per_node(values: Any, num_nodes: int, what: str, name: str) -> NDArray[Any]:
     array = np.asarray(values)
     if array.shape != (num_nodes,):
@@ -289,12 +267,12 @@ def _per_node(values: Any, num_nodes: int, what: str, name: str) -> NDArray[Any]
 
 
 CSR_PARTS = ("data", "indices", "indptr", "shape")
+# Names of arrays that npz and PyG files may hold; others are not read.
 KEYS = frozenset(
     ["edge_index", "edge_weight", "edge_attr", "x", "y", "labels", "class_names", "ids", "time"]
     + ["num_nodes", *(f"{part}_mask" for part in PARTS)]
     + [f"{matrix}_{part}" for matrix in ("adj", "attr") for part in CSR_PARTS]
 )
-"""Names of arrays that npz and PyG files may hold; others are not read."""
 
 
 def from_networkx(
@@ -347,9 +325,8 @@ def _build_network(
     rows = {node: row for row, node in enumerate(network.nodes)}
     nodes = pandas.DataFrame([dict(network.nodes[node]) for node in rows], index=range(len(rows)))
     ends = [(rows[a], rows[b], data) for a, b, data in network.edges(data=True)]
-    edges = pandas.DataFrame(
-        {"(source)": [a for a, _, _ in ends], "(target)": [b for _, b, _ in ends]}
-    )
+    sources, targets = [a for a, _, _ in ends], [b for _, b, _ in ends]
+    edges = pandas.DataFrame({"(source)": sources, "(target)": targets})
     attributes = dict.fromkeys(attribute for _, _, data in ends for attribute in data)
     if columns.weight is not None:
         attributes.setdefault(columns.weight)
@@ -383,10 +360,7 @@ def read_npz(path: Path) -> TableGraph:
 
 
 def read_pyg(path: Path) -> TableGraph:
-    """Read a `Data` of PyTorch Geometric, or a dict of its tensors, written by torch.save.
-
-    The file is opened in torch's safe mode, which runs no code from it.
-    """
+    """Read a `Data`, or a dict of its tensors, in torch's safe mode, which runs no code."""
     _check_file(path)
     return _build(read_torch(path, KEYS), path)
 
@@ -441,7 +415,13 @@ def _edge_matrix(named: dict[str, Any], num_nodes: int | None, name: str) -> Any
             f"{name}: edge_index must be integers of shape (2, E), got {ends.dtype} of shape "
             f"{ends.shape}."
         )
-    size = _count_nodes(named, ends, name) if num_nodes is None else num_nodes
+    size = num_nodes
+    if size is None:  # a file without features and labels
+        number = np.asarray(named.get("num_nodes", ends.max(initial=-1) + 1))
+        if number.size != 1 or number.dtype.kind not in "iu" or number.item() < 0:
+            raise ValueError(f"{name}: num_nodes must be a whole number, got {str(number)[:40]}.")
+        size = int(number.item())
+        check_nodes(size, ends.shape[1], name)
     outside = ((ends < 0) | (ends >= size)).any(axis=0)
     if outside.any():
         edge = int(outside.argmax())
@@ -467,15 +447,6 @@ def _edge_weights(named: dict[str, Any], size: int, name: str) -> Any:
             f"{np.shape(weights)}."
         )
     return np.asarray(weights, dtype=np.float64).reshape(size)
-
-
-def _count_nodes(named: dict[str, Any], ends: Any, name: str) -> int:
-    """The number of nodes of a file without features and labels."""
-    number = np.asarray(named.get("num_nodes", ends.max(initial=-1) + 1))
-    if number.size != 1 or number.dtype.kind not in "iu" or number.item() < 0:
-        raise ValueError(f"{name}: num_nodes must be a whole number, got {str(number)[:40]}.")
-    check_nodes(int(number.item()), ends.shape[1], name)
-    return int(number.item())
 
 
 def _csr_matrix(named: dict[str, Any], matrix: str, name: str) -> Any:
