@@ -81,6 +81,7 @@ def test_another_base_rate_is_that_of_repeated_nodes():
     assert point == pytest.approx(OperatingPoint.at(many, scores, 0.6))
     assert point.precision(share) == pytest.approx(2 / 12)
     assert point.alarms(share) == pytest.approx(12 / 32)
+    assert OperatingPoint(0.5, 0.5, 0.1).precision(0.2) == pytest.approx(0.1 / 0.18)
 
 
 def test_a_sweep_starts_with_the_nodes_themselves():
@@ -109,10 +110,6 @@ def test_costs_are_positive_and_one_is_enough():
     for miss, alarm, name in ((0, 1, "cost_miss"), (1, math.inf, "cost_alarm"), (-1, 1, "cost_m")):
         with pytest.raises(ValueError, match=f"{name}.* must be above 0 and finite"):
             Costs.of(miss, alarm)
-
-
-def test_precision_where_only_some_positives_are_flagged():
-    assert OperatingPoint(0.5, 0.5, 0.1).precision(0.2) == pytest.approx(0.1 / 0.18)
 
 
 FIRST = torch.tensor([0.95, 0.9, 0.8, 0.7, 0.6, 0.55, 0.45, 0.1, 0.05, 0.02])

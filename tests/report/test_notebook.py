@@ -31,14 +31,10 @@ def fitted(task):
 
 
 def test_a_task_counts_its_sets(task, parse):
-    tree = parse(task._repr_html_())
+    tree, masks = parse(task._repr_html_()), (task.train, task.val, task.test)
     rows = [[cell.text for cell in row.all("td")] for row in tree.all("tr")[1:]]
-    assert rows[0] == ["one", *(str(int((task.graph.y[m] == 0).sum())) for m in masks(task))]
+    assert rows[0] == ["one", *(str(int((task.graph.y[m] == 0).sum())) for m in masks)]
     assert rows[2][0] == HOSTILE
-
-
-def masks(task):
-    return task.train, task.val, task.test
 
 
 def test_a_method_names_what_differs_from_the_defaults(fitted, parse):
@@ -60,13 +56,8 @@ def test_an_inspection_a_comparison_and_a_run(graph, parse):
     assert parse(eg.inspect_graph(graph)._repr_html_()).all("ul", "ladder")
     tree = parse(comparison_html(compared(80.0, 70.0)))
     assert tree.all("p", "verdict")[0].text == "Method 0 is better. Use it."
-    plan = RunPlan(
-        dataset="toy",
-        graph=graph,
-        protocol=Natural(train=0.4, val=0.3),
-        methods={"gcn": eg.GCN(max_epochs=1)},
-        seeds=[0],
-    )
+    what = {"dataset": "toy", "graph": graph, "protocol": Natural(train=0.4, val=0.3)}
+    plan = RunPlan(**what, methods={"gcn": eg.GCN(max_epochs=1)}, seeds=[0])
     tree = parse(run(plan)._repr_html_())
     assert tree.all("h2")[0].text == "GCN on toy"
     assert tree.all("section", "cards")
