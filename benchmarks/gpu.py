@@ -26,6 +26,7 @@ from evengraph.fast.replicas import Fit, Replicas  # noqa: E402
 from evengraph.fast.supervised import SupervisedReplicas  # noqa: E402
 from evengraph.fast.unignn import UnifiedReplicas  # noqa: E402
 from evengraph.methods import GCN, UniGNN  # noqa: E402
+from evengraph.methods.bases.method import reset  # noqa: E402
 from evengraph.splits import Natural, Step  # noqa: E402
 
 TOGETHER = 64
@@ -87,7 +88,7 @@ def plain(task: Task, count: int) -> SupervisedReplicas:
 
 
 def _reset(model: Any, task: Task) -> Any:
-    model.reset(task)
+    reset(model, task)
     return model
 
 

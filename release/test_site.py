@@ -8,9 +8,9 @@ from pathlib import Path
 from time import monotonic, sleep
 
 import pytest
-from chromium import BROWSER, Chromium
 
 import evengraph as eg
+from chromium import BROWSER, Chromium
 
 ROOT = Path(__file__).resolve().parents[1]
 OUTSIDE = re.compile(r"^(https?:)?//")

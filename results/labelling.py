@@ -36,7 +36,7 @@ from torch_geometric.data import Data
 from evengraph.core.files import csv_text, write_atomic
 from evengraph.datasets import load
 from evengraph.desk import STRATEGIES, Pool, learning_curve
-from evengraph.desk.evidence import Evidence
+from evengraph.desk.strategies import Evidence
 from evengraph.desk.suggestions import choose_nodes, gather
 from evengraph.metrics import average_precision, balanced_accuracy, confusion_matrix
 from evengraph.pipeline.executor import describe

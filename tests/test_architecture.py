@@ -41,11 +41,11 @@ DOORS = {
 # What methods import beyond plain mathematics: the contract calls quick forms where there are
 # any, shows a method in a notebook, and writes its model card.
 METHODS_BEYOND = {
-    "fast": {"embedsmote", "fitting", "method"},
+    "fast": {"fitting", "method"},
     "report": {"method", "saving"},
 }
 # Quick forms of methods stand beside the methods, which know them by a table of names alone.
-FORMS = {f"evengraph.fast.{name}" for name in ("replicas", "supervised", "tracing", "unignn")}
+FORMS = {f"evengraph.fast.{name}" for name in ("replicas", "supervised", "unignn")}
 # Adapters attach a capability to methods from outside, by name, and know their insides.
 ADAPTERS = {
     "disk/learners.py",
@@ -130,14 +130,14 @@ def test_what_methods_import(path):
     allowed |= {other for other, names in METHODS_BEYOND.items() if path.stem in names}
     for name in imports(path):
         assert room(name) in allowed, f"{dotted(path)} imports {name}"
-        if room(name) == "methods" and path.parent.name != "bases":
+        if room(name) == "methods" and path.parent.name != "bases" and path.stem != "auto":
             assert name.startswith("evengraph.methods.bases"), f"{dotted(path)} imports {name}"
 
 
-def test_of_what_methods_share_only_the_portfolio_knows_the_table():
-    """`auto` takes its candidates from the table, through one function that imports it late."""
-    shared = sorted((SOURCE / "methods" / "bases").glob("*.py"))
-    assert [path.stem for path in shared if "evengraph.methods" in imports(path)] == ["search"]
+def test_of_all_methods_only_auto_knows_the_table():
+    """It takes its candidates from there, through one function that imports it late."""
+    inside = (SOURCE / "methods").rglob("*.py")
+    assert [path.stem for path in inside if "evengraph.methods" in imports(path)] == ["auto"]
 
 
 def test_reports_import_results_alone():
@@ -222,7 +222,6 @@ def test_the_library_works_without_what_only_the_command_line_needs():
 OTHER_MEANINGS = {
     "lab/sources.py": {"unreal"},
     "nn/networks.py": {"gcn"},
-    "nn/attribution.py": {"UniGNN"},
     "ops/losses.py": {"renode", "reweight"},
 }
 PLAIN_WORDS = {"auto"}  # of devices and engines: the library chooses; the class is Auto

@@ -9,17 +9,18 @@ from pathlib import Path
 from time import sleep
 
 import evengraph as eg
-from evengraph.desk.desk import Desk, DeskOptions
+from evengraph.desk.desk import Desk, Triage
 from evengraph.desk.label_file import LabelFile
 from evengraph.desk.nodes import open_for_model, open_nodes
-from evengraph.desk.pages import Triage
+from evengraph.desk.training import DeskOptions
 from tools.picture_sources import record
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path += [str(ROOT / "tests" / "report"), str(ROOT / "tests" / "desk")]
 
+from small_desk import serving  # noqa: E402
+
 from chromium import Chromium  # noqa: E402
-from served import serving  # noqa: E402
 
 SHOPS = str(ROOT / "examples" / "shops")
 FOLDER = ROOT / "docs" / "desk"
@@ -44,7 +45,7 @@ def settle(browser: Chromium, desk: Desk, address: str) -> None:
         sleep(0.2)
     sleep(2)  # the queue and the learning curve
     browser.visit(address)
-    ready = 'document.body.textContent.includes("speak for it")'
+    ready = 'document.body.textContent.includes("oppose it")'
     while not browser.value(ready):
         sleep(0.1)
 

@@ -32,10 +32,7 @@ SOURCES = {
             "src/evengraph/desk/*.css",
             "src/evengraph/desk/*.js",
             "tools/desk_pictures.py",
-            *(
-                f"src/evengraph/desk/{name}.py"
-                for name in ("drawing", "frame", "lists", "node_page", "pages", "side", "why")
-            ),
+            "src/evengraph/desk/pages.py",
         ),
     ),
 }

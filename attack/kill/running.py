@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from time import perf_counter, sleep
 
 from evengraph.core import files
-from evengraph.lab import store
 from evengraph.methods.bases import saving as model_folder
 
 WRITING = mmap.mmap(-1, 1)  # shared with the children
@@ -103,7 +102,7 @@ def _await_write(end):
 
 def _watch_writes():
     """Let the parent see when this process writes."""
-    write, atomic = store.Store._write, files.write_atomic
+    write, atomic = files.SqliteFile.write, files.write_atomic
 
     @contextmanager
     def writing_store(self):
@@ -114,7 +113,7 @@ def _watch_writes():
         with flagged():
             atomic(content, path)
 
-    store.Store._write = writing_store
+    files.SqliteFile.write = writing_store
     files.write_atomic = model_folder.write_atomic = writing_file
 
 

@@ -3,6 +3,7 @@
 import random
 
 import pytest
+
 from command_line import COLUMNS, FAST, NEW, call, write
 
 

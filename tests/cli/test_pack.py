@@ -3,8 +3,8 @@
 import json
 
 import numpy as np
-from command_line import COLUMNS, call, read
 
+from command_line import COLUMNS, call, read
 from evengraph.disk import PackedGraph
 
 LOGISTIC = ["--method", "logistic", "--set", "hops=1", "--set", "max_epochs=6", "--splits", "5-5"]

@@ -11,10 +11,9 @@ from pathlib import Path
 from time import monotonic, sleep
 
 import pytest
-from chromium import BROWSER, Chromium
-from served import serving
-from small_desk import make_desk, truth, write_shop
+from small_desk import make_desk, serving, truth, write_shop
 
+from chromium import BROWSER, Chromium
 from evengraph.desk.label_file import LabelFile
 from evengraph.desk.training import train
 
@@ -144,7 +143,7 @@ def test_two_browsers_share_the_work(page, access, desk, tmp_path_factory):
 
 def test_lists_follow_what_others_do(page, access, desk):
     listed = "[...document.querySelectorAll('[data-list] a')].map((a) => a.textContent)"
-    first, second = (desk.nodes.ids[queued.row] for queued in desk.waiting()[:2])
+    first, second = (desk.nodes.ids[row] for row in desk.waiting()[:2])
     page.visit(f"http://{access.hosts[0]}/queue")
     assert {first, second} <= set(page.value(listed))
     page.value("document.querySelectorAll('[data-list] a')[1].focus()")
@@ -178,7 +177,7 @@ def test_keys_do_what_they_say(page, desk):
 
 
 def test_markup_in_names_is_text(page, desk):
-    until(page, 'document.body.textContent.includes("speak for it")')
+    until(page, 'document.body.textContent.includes("oppose it")')
     names = page.value('[...document.querySelectorAll(".answer-name")].map((n) => n.textContent)')
     assert names[2] == NASTY
     assert page.value('document.querySelectorAll("img").length') == 0
@@ -207,7 +206,7 @@ def test_it_fits_and_can_be_read_by_all(page, access, path):
     axe = Path(found.origin).with_name("axe.min.js").read_text(encoding="utf-8")
     page.visit(f"http://{access.hosts[0]}{path}")
     if path == "/":
-        until(page, 'document.body.textContent.includes("speak for it")')
+        until(page, 'document.body.textContent.includes("oppose it")')
     page.send("Runtime.evaluate", expression=axe)
     for width in (390, 1280):
         for dark in (False, True):

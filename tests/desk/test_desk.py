@@ -1,14 +1,22 @@
-from threading import Thread
+"""The desk, a triage, and training beside them."""
+
+import multiprocessing
+import threading
+from time import sleep
+from types import SimpleNamespace
 
 import pytest
 import torch
-from small_desk import make_desk, truth
+from small_desk import make_desk, truth, write_shop
 
+import evengraph as eg
 from evengraph.desk import desk as module
-from evengraph.desk import suggest
-from evengraph.desk.desk import Desk
-from evengraph.desk.label_file import CLASS, LABEL, UNKNOWN, Event
-from evengraph.desk.training import train
+from evengraph.desk import suggest, training
+from evengraph.desk.desk import Desk, Triage
+from evengraph.desk.label_file import CLASS, LABEL, UNKNOWN, Event, LabelFile
+from evengraph.desk.nodes import open_for_model, open_nodes
+from evengraph.desk.training import DeskOptions, Trainer, TrainingJob, is_enough, make_task, train
+from evengraph.pipeline.model_info import load_model
 
 ME = {"who": "ana", "session": "s1"}
 
@@ -32,37 +40,31 @@ def label(desk, row, **who):
 
 
 def test_the_queue_holds_open_nodes_with_reasons(desk):
-    assert len(desk.waiting()) == len({one.row for one in desk.queue}) == 30
-    assert all(desk.is_open(one.row) and one.reason for one in desk.queue)
+    assert len(desk.waiting()) == len(desk.queue) == 30
+    assert all(desk.is_open(row) and reason for row, reason in desk.queue.items())
     assert desk.model == "quick model"
     assert sum(desk.thought(20).values()) == pytest.approx(1, abs=1e-4)
 
 
 def test_an_answer_is_written_with_what_the_model_thought(desk):
     row = desk.next_row("s1")
-    thought = desk.thought(row)
+    thought = {name: pytest.approx(p, abs=1e-4) for name, p in desk.thought(row).items() if p}
+    with pytest.raises(ValueError, match="There is no class 'x'"):
+        desk.answer(row, LABEL, "x", **ME)
     desk.answer(row, LABEL, "fraud", note="odd", **ME)
     (event,) = desk.file.events()
-    assert (event.node, event.label, event.note, event.who) == (
-        desk.nodes.ids[row], "fraud", "odd", "ana",
-    )  # fmt: skip
-    assert event.thought == {name: pytest.approx(p, abs=1e-4) for name, p in thought.items() if p}
-    assert event.model == "quick model"
+    written = (event.node, event.label, event.note, event.who, event.model)
+    assert written == (desk.nodes.ids[row], "fraud", "odd", "ana", "quick model")
+    assert event.thought == thought
     assert desk.labels()[row] == 0
-    assert row not in [one.row for one in desk.waiting()]
-
-
-def test_an_unknown_class_is_refused(desk):
-    with pytest.raises(ValueError, match="There is no class 'x'"):
-        desk.answer(10, LABEL, "x", **ME)
-    assert desk.file.events() == []
+    assert row not in desk.waiting()
 
 
 def test_what_is_not_known_is_not_asked_again(desk):
     row = desk.next_row("s1")
     desk.answer(row, UNKNOWN, **ME)
     desk.rank()
-    assert row not in [one.row for one in desk.queue]
+    assert row not in desk.queue
     assert desk.labels()[row] == -1
 
 
@@ -85,7 +87,7 @@ def test_two_people_get_different_nodes_and_see_each_others_labels(desk):
     assert not desk.is_open(first)
 
 
-def test_after_enough_labels_a_model_is_trained_and_ranks(desk):
+def test_after_enough_labels_a_model_is_trained_and_a_new_start_has_it(desk, tmp_path):
     label(desk, desk.next_row("s1"))  # the seventh label: the table has six
     assert desk.method is None
     assert desk.labels_to_go() == 1
@@ -97,22 +99,12 @@ def test_after_enough_labels_a_model_is_trained_and_ranks(desk):
     assert right > 40
     row = desk.next_row("s1")
     assert desk.explanation(row).node == row
-
-
-def test_a_new_start_has_labels_and_model_at_once(desk, tmp_path):
-    for row in range(10, 18):
-        label(desk, row)
     again = make_desk(tmp_path, retrain_every=8)
     assert again.answers.labels() == desk.answers.labels()
     assert again.model == "model 1"
     assert torch.equal(again.ranking.probabilities, desk.ranking.probabilities)
     assert not again.trainer.running
     again.close()
-
-
-def test_a_saved_model_of_other_columns_is_left_aside(desk, tmp_path):
-    for row in range(10, 18):
-        label(desk, row)
     desk.method.num_features_ = 99
     with pytest.raises(ValueError, match="other columns"):
         desk._take(desk.method)
@@ -140,9 +132,7 @@ def test_a_class_can_be_added_and_is_kept(desk, tmp_path):
 def test_without_any_label_there_is_a_queue(tmp_path):
     cold = make_desk(tmp_path, labelled=0, classes=("fraud", "honest"))
     assert cold.waiting()
-    assert cold.thought(3) == {}
-    assert cold.model == ""
-    assert cold.guess(3) is None
+    assert (cold.thought(3), cold.model, cold.guess(3)) == ({}, "", None)
     cold.close()
 
 
@@ -166,13 +156,6 @@ def test_classes_of_the_command_are_kept_in_their_order(tmp_path):
         one.close()
 
 
-def test_a_correction_leaves_the_order_of_classes(desk):
-    corrected = ({"node": "a020", "label": name} for name in ("x", "y"))
-    desk.file.add(*(Event(**event) for event in (*corrected, {"node": "a020", "label": "fraud"})))
-    desk.refresh()
-    assert desk.classes == ("fraud", "honest", "x", "y")
-
-
 def test_a_slow_ranking_gives_way_to_a_newer_model(desk, monkeypatch):
     before, model = desk.ranking, object()
 
@@ -189,10 +172,153 @@ def test_a_class_that_comes_while_labels_are_counted_is_no_error(desk, monkeypat
     late, labels = Event(node="a030", label="late"), desk.labels
 
     def interrupted():
-        writer = Thread(target=lambda: (desk.file.add(late), desk.refresh()))
+        writer = threading.Thread(target=lambda: (desk.file.add(late), desk.refresh()))
         writer.start()
         writer.join(0.1)  # it waits for the lock
         return labels()
 
     monkeypatch.setattr(desk, "labels", interrupted)
     assert set(desk.counts()) == {"fraud", "honest"}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    shop = write_shop(tmp_path_factory.mktemp("tables") / "shop", labelled=40)
+    return eg.TableModel("logistic").fit(shop, label="kind"), shop
+
+
+def test_a_triage_goes_by_probability_and_counts_what_was_decided(model, tmp_path):
+    table_model, shop = model
+    nodes, rows = open_for_model(table_model, str(shop), None, {})
+    file, options = LabelFile(tmp_path / "l.sqlite", "kind"), DeskOptions(folder=tmp_path / "m")
+    triage = Triage(nodes, file, options, table_model.method_, "fraud", rows)
+    triage.start()
+    assert set(triage.queue) == set(range(40, 60))  # those without a label
+    values = [triage.thought(row)["fraud"] for row in triage.queue]
+    assert values == sorted(values, reverse=True)
+    assert truth(nodes.ids[next(iter(triage.queue))]) == "fraud"
+    assert nodes.labels[:2].tolist() == [0, 1]
+    file.add(Event(node="a059", label="fraud", model="another"))
+    triage.refresh()
+    assert triage.precision() == (0, 0, 0)
+    rows = triage.waiting()[:4]
+    expected = sum(triage.thought(row)["fraud"] for row in rows[:3])
+    for row, kind in zip(rows, ("fraud", "fraud", "honest", ""), strict=True):
+        triage.answer(row, LABEL if kind else UNKNOWN, kind, **ME)
+    assert triage.precision() == (2, 3, pytest.approx(expected, abs=0.01))
+    assert triage.next_row("s1", rows[3]) == triage.waiting()[0]
+    assert not triage.trainer.running
+    triage.close()
+
+
+def test_tables_without_the_label_column_are_all_suspects(model, tmp_path):
+    other = write_shop(tmp_path / "other", labelled=0, column="unused")
+    nodes, rows = open_for_model(model[0], str(other), None, {})
+    assert rows == list(range(60))
+    assert nodes.labels.max() == -1
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory):
+    shop = write_shop(tmp_path_factory.mktemp("tables") / "shop")
+    return open_nodes(str(shop), {"label": "kind"})
+
+
+def make_job(nodes, folder, count):
+    """A training on the first labels; nobody has labelled the second class."""
+    labels = torch.full((len(nodes.ids),), -1)
+    labels[:count] = torch.tensor([2 * (truth(id) == "honest") for id in nodes.ids[:count]])
+    options = DeskOptions(method="logistic", time_limit=5.0, folder=folder)
+    classes = ("fraud", "nobody", "honest")
+    return TrainingJob(graph=nodes.graph, labels=labels, classes=classes, options=options)
+
+
+@pytest.mark.parametrize(
+    ("labels", "enough"),
+    [([-1, -1], False), ([0, 0, 0, -1], False), ([0, 1, -1], False), ([0, 2, 2], True)],
+)
+def test_enough_are_two_classes_and_a_label_to_hold_out(labels, enough):
+    assert is_enough(torch.tensor(labels)) == enough
+
+
+def test_classes_without_labels_are_left_out_and_a_single_label_is_learnt_from(nodes, tmp_path):
+    job = make_job(nodes, tmp_path, 12)
+    job.labels[:12] = torch.tensor([0, *[2] * 11])
+    task = make_task(job)
+    assert task.class_names == ("fraud", "honest")
+    assert task.class_counts.tolist() == [1, 9]
+    assert task.val_counts == (0, 2)
+    assert not task.test.any()
+
+
+def test_a_model_is_saved_with_its_score(nodes, tmp_path, monkeypatch):
+    train(make_job(nodes, tmp_path / "model", 50))
+    model = load_model(tmp_path / "model")
+    assert model.class_names_ == ("fraud", "honest")
+    assert model.extra_["labels"] == 50
+    names = [model.class_names_[label] for label in model.predict(nodes.graph)]
+    assert sum(name == truth(id) for name, id in zip(names, nodes.ids, strict=True)) > 50
+    for least, scored in ((1, True), (40, False)):  # held-out labels that every class needs
+        monkeypatch.setattr(training, "MEASURED", least)
+        train(make_job(nodes, tmp_path / "again", 40))
+        assert (load_model(tmp_path / "again").extra_["score"] is not None) == scored
+
+
+class Process(threading.Thread):
+    """A process that is none, since those take seconds to start."""
+
+    exitcode = 0
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_training_that_ends_tells_how(nodes, tmp_path, monkeypatch, fails):
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    end = SimpleNamespace(send=sender.send, close=lambda: None)  # a thread has no copy of its own
+    context = SimpleNamespace(Pipe=lambda duplex: (receiver, end), Process=Process)
+    monkeypatch.setattr(training.multiprocessing, "get_context", lambda kind: context)
+    monkeypatch.setattr(training, "end_with_parent", lambda: None)
+    done, told = threading.Event(), []
+
+    def on_done(job, problem):
+        told.append(problem)
+        done.set()
+
+    trainer = Trainer(on_done)
+    (tmp_path / "file").write_text("in the way")
+    folder = tmp_path / ("file" if fails else "folder") / "model"
+    trainer.start(make_job(nodes, folder, 40))
+    assert done.wait(30)
+    assert [bool(problem) for problem in told] == [fails]
+    assert "\n" not in told[0]
+    assert not trainer.running
+    sender.close()
+
+
+def test_two_starts_at_once_give_one_process(monkeypatch):
+    started, done = [], threading.Event()
+
+    class Process:
+        exitcode = 0
+
+        def __init__(self, **options):
+            sleep(0.02)  # long enough for the other to check
+
+        def start(self):
+            started.append(self)
+
+        def join(self):
+            done.wait(5)
+
+    context = SimpleNamespace(Pipe=multiprocessing.Pipe, Process=Process)
+    monkeypatch.setattr(training.multiprocessing, "get_context", lambda kind: context)
+    ended = threading.Event()
+    trainer = Trainer(lambda job, problem: ended.set())
+    starts = [threading.Thread(target=trainer.start, args=(None,)) for _ in range(2)]
+    for one in starts:
+        one.start()
+    for one in starts:
+        one.join()
+    assert len(started) == 1
+    done.set()
+    assert ended.wait(5)
+    assert not trainer.running

@@ -1,3 +1,5 @@
+"""The label file and what counts of its events."""
+
 import os
 import signal
 import sqlite3
@@ -9,7 +11,7 @@ from threading import Barrier
 import pytest
 
 from evengraph.desk import label_file
-from evengraph.desk.label_file import Event, Fit, LabelFile
+from evengraph.desk.label_file import Answers, Event, Fit, LabelFile
 from evengraph.lab.store import Store
 
 WRITER = """
@@ -38,12 +40,9 @@ def test_what_was_added_is_read(tmp_path):
 
 def test_fits_are_written_down(tmp_path):
     file = LabelFile(tmp_path / "labels.sqlite", "kind")
-    file.add_fit(Fit(method="auto", labels=30, score=81.5, seconds=2.5))
-    file.add_fit(Fit(method="auto", labels=40, score=None, seconds=3))
-    assert [(fit.number, fit.labels, fit.score) for fit in file.fits()] == [
-        (1, 30, 81.5),
-        (2, 40, None),
-    ]
+    for labels, score in ((30, 81.5), (40, None)):
+        file.add_fit(Fit(method="auto", labels=labels, score=score, seconds=3))
+    assert [(f.number, f.labels, f.score) for f in file.fits()] == [(1, 30, 81.5), (2, 40, None)]
 
 
 def test_a_file_for_another_column_is_refused(tmp_path):
@@ -117,19 +116,11 @@ def test_two_sessions_look_at_different_nodes(tmp_path, monkeypatch):
     assert file.look("four", ["b"]) == "b"  # the second went home
 
 
-def test_a_damaged_thought_does_not_cost_the_label(tmp_path):
-    file = LabelFile(tmp_path / "labels.sqlite", "kind")
-    file.add(Event(node="a", label="fraud"))
-    with sqlite3.connect(file.path) as base:
-        base.execute("UPDATE events SET thought = '{half', who = CAST(x'ff' AS TEXT)")
-    (event,) = file.events()
-    assert (event.label, event.thought, event.who) == ("fraud", {}, "\ufffd")
-
-
 @pytest.mark.parametrize(
     ("cell", "left"),
     [
         ('{"fraud": 0.5, "honest": null, "z": [1]}', {"fraud": 0.5}),
+        ("{half", {}),
         ("[" * 5000, {}),
         ("[1]", {}),
         (b"\xff", {}),
@@ -139,6 +130,66 @@ def test_of_a_damaged_thought_the_probabilities_are_left(tmp_path, cell, left):
     file = LabelFile(tmp_path / "labels.sqlite", "kind")
     file.add(Event(node="a", label="fraud"))
     with sqlite3.connect(file.path) as base:
-        base.execute("UPDATE events SET thought = ?", (cell,))
+        base.execute("UPDATE events SET thought = ?, who = CAST(x'ff' AS TEXT)", (cell,))
     (event,) = file.events()
-    assert (event.label, event.thought) == ("fraud", left)
+    assert (event.label, event.thought, event.who) == ("fraud", left, "\ufffd")
+
+
+def counting(*events):
+    return Answers(Event(**event, number=place) for place, event in enumerate(events, start=1))
+
+
+def test_the_last_answer_counts_until_it_is_undone():
+    answers = counting(
+        {"node": "a", "label": "fraud"},
+        {"node": "a", "label": "honest"},
+        {"kind": "undo", "undoes": 2},
+        {"node": "b", "kind": "unknown"},
+        {"node": "c", "label": "honest"},
+        {"kind": "undo", "undoes": 5},
+    )
+    assert answers.labels() == {"a": "fraud"}
+    assert answers.of("b").kind == "unknown"
+    assert answers.of("c") is None
+    assert answers.last == 6
+    assert [event.node for event in answers.all()] == ["a", "b"]
+    answers.add([Event(kind="undo", undoes=1, number=7)])  # events may come a few at a time
+    assert answers.labels() == {}
+
+
+def test_a_note_is_no_answer_but_can_be_undone():
+    note = {"node": "a", "kind": "note", "note": "see the address"}
+    answers = counting({"node": "a", "label": "x"}, note)
+    assert answers.of("a").label == "x"
+    assert [event.note for event in answers.history("a")] == ["", "see the address"]
+    assert answers.last_of("").note == "see the address"
+
+
+def test_an_undo_reaches_only_what_the_same_session_did():
+    answers = counting(
+        {"node": "a", "label": "x", "session": "one"},
+        {"node": "b", "label": "x", "session": "two"},
+        {"node": "c", "label": "y", "session": "one"},
+        {"kind": "undo", "undoes": 3},
+    )
+    assert [answers.last_of(one).node for one in ("one", "two")] == ["a", "b"]
+    assert answers.last_of("three") is None
+
+
+def test_classes_are_listed_once_and_stay_when_labels_are_corrected():
+    labels = [{"node": "a", "label": name} for name in "xyx"]
+    answers = counting(*labels, {"kind": "class", "label": "y"}, {"kind": "undo", "undoes": 1})
+    assert answers.classes == ["x", "y"]
+
+
+def test_one_thread_may_add_while_others_read(monkeypatch):
+    answers = counting({"node": "a", "label": "x"}, {"node": "b", "label": "y"})
+    new = iter([Event(node=f"n{place}", label="x", number=place) for place in range(3, 10)])
+    history = answers.history
+
+    def interrupted(node):
+        answers.add([next(new)])
+        return history(node)
+
+    monkeypatch.setattr(answers, "history", interrupted)
+    assert answers.labels().keys() == {"a", "b"}

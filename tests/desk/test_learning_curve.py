@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -37,32 +38,26 @@ def test_too_few_labels_give_none(pool):
     assert learning_curve(pool, labels=pool.labels.clamp(max=0)) is None
 
 
-def test_reads_a_power_law_off_scores_without_noise():
-    import numpy as np
+def extrapolated(sizes, scores, error, between, count, more):
+    sizes = np.array(sizes, dtype=float)
+    covariance = error * np.eye(len(sizes))
+    return _extrapolate(sizes, np.array(scores), covariance, between, count, (more,))
 
-    sizes = np.array([10.0, 20, 30, 40])
-    scores = 0.9 - 1.0 * sizes**-0.5
-    curve = _extrapolate(sizes, scores, 1e-4 * np.eye(4), 0.0, 50, (50,))
+
+def test_reads_a_power_law_off_scores_without_noise():
+    sizes = (10, 20, 30, 40)
+    curve = extrapolated(sizes, [0.9 - size**-0.5 for size in sizes], 1e-4, 0.0, 50, 50)
     assert curve.now.score == pytest.approx(100 * (0.9 - 50**-0.5), abs=1)
     assert curve.expected[0].score == pytest.approx(80, abs=1.5)
 
 
-def test_a_flat_curve_says_stop():
-    import numpy as np
-
-    sizes = np.array([100.0, 200, 300, 400])
-    curve = _extrapolate(sizes, np.full(4, 0.8), 1e-6 * np.eye(4), 0.0, 500, (100,))
-    assert curve.enough
-    assert curve.advice.startswith("You can stop: 100 more labels")
-
-
-def test_a_flat_curve_that_is_not_sure_does_not_say_stop():
-    import numpy as np
-
-    sizes = np.array([10.0, 20, 30, 40])
-    curve = _extrapolate(sizes, np.full(4, 0.8), 1e-6 * np.eye(4), 0.03**2, 50, (10,))
-    assert not curve.enough
-    assert curve.advice.startswith("Unclear: 10 more labels should bring about 0.")
+def test_a_flat_curve_says_stop_only_if_it_is_sure():
+    sure = extrapolated((100, 200, 300, 400), [0.8] * 4, 1e-6, 0.0, 500, 100)
+    assert sure.enough
+    assert sure.advice.startswith("You can stop: 100 more labels")
+    unsure = extrapolated((10, 20, 30, 40), [0.8] * 4, 1e-6, 0.03**2, 50, 10)
+    assert not unsure.enough
+    assert unsure.advice.startswith("Unclear: 10 more labels should bring about 0.")
 
 
 def test_what_the_labels_cannot_tell_is_said(pool):
@@ -80,10 +75,7 @@ def test_what_the_labels_cannot_tell_is_said(pool):
 
 
 def test_a_class_without_labels_is_a_reason_to_go_on():
-    import numpy as np
-
-    sizes = np.array([100.0, 200, 300, 400])
-    flat = _extrapolate(sizes, np.full(4, 0.8), 1e-6 * np.eye(4), 0.0, 500, (100,))
+    flat = extrapolated((100, 200, 300, 400), [0.8] * 4, 1e-6, 0.0, 500, 100)
     assert _with_unknown(flat, {"a": 90, "b": 80}) == flat
     curve = _with_unknown(flat, {"a": 90, "b": 80, "c": 0})
     assert not curve.enough

@@ -1,15 +1,16 @@
+"""Who may use the desk, and what its pages and forms do."""
+
 import csv
-import sys
 
 import pytest
-from served import Client, serving
-from small_desk import make_desk
+from small_desk import Client, make_desk, serving
+
+from evengraph.desk.label_file import Event
+from evengraph.desk.pages import more_labels
+from evengraph.desk.server import MAX_FORM, MAX_SESSIONS, Access, free_socket
 
 pytest.importorskip("starlette")
 
-from evengraph.desk.label_file import Event
-from evengraph.desk.pages import _curve
-from evengraph.desk.server import MAX_FORM, free_socket, import_server
 
 NASTY = "<script>alert(1)</script>"
 
@@ -48,23 +49,22 @@ def test_without_the_token_nothing_is_shown_or_written(access, desk):
     assert desk.file.events() == before
 
 
-def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(access):
+def test_the_cookie_is_out_of_reach_of_others_and_kept(client, access):
     _, headers, _ = Client(access).get(f"/?token={access.token}")
     assert "HttpOnly" in headers["set-cookie"]
     assert "samesite=strict" in headers["set-cookie"].lower()
     assert headers["location"] == "/"  # the token leaves the address
-
-
-def test_the_address_opened_again_keeps_the_session(client, access):
     client.post("/who", {"who": "cleo"})
-    _, headers, _ = client.get(f"/?token={access.token}")
-    assert "set-cookie" not in headers
+    assert "set-cookie" not in client.get(f"/?token={access.token}")[1]
     assert 'value="cleo"' in client.get("/")[2]
 
 
-def test_another_name_for_this_machine_is_refused(client):
-    assert client.get("/", Host="evil.example")[0] == 421
-    assert client.post("/train", Host="evil.example")[0] == 421
+def test_only_names_of_this_machine_are_known(client, access):
+    port = access.hosts[0].partition(":")[2]
+    assert client.get("/done", Host=f"LOCALHOST:{port}")[0] == 200
+    for host in (f"evil.example:{port}", "127.0.0.1", "127.0.0.1:1", ""):
+        assert client.get("/done", Host=host)[0] == 421
+        assert client.post("/train", Host=host)[0] == 421
 
 
 def test_forms_of_others_are_refused(client, desk):
@@ -95,7 +95,7 @@ def test_a_node_shows_row_reason_neighbours_and_buttons(client, desk):
     _, _, page = client.get("/")
     id = heading(page)
     row = desk.nodes.rows[id]
-    assert desk.reason(row) in page
+    assert desk.queue[row] in page
     assert "amount" in page
     assert "neighbours." in page
     assert page.count('name="answer"') == len(desk.classes) + 1
@@ -129,13 +129,16 @@ def test_a_script_gets_the_next_path_as_json(client, desk):
 
 
 def test_notes_names_and_classes(client, desk):
-    client.post("/who", {"who": "bea & co"})
+    for name in (" bea  & co\n", " "):  # an empty name changes nothing
+        client.post("/who", {"who": name})
     assert "bea &amp; co" in client.get("/")[2]
     _, headers, _ = client.post("/note", {"row": "12", "note": NASTY})
     assert headers["location"] == "/node/12"
     page = client.get("/node/12")[2]
     assert "by bea &amp; co" in page
     assert NASTY not in page
+    client.post("/who", {"who": "x" * 1000})
+    assert f'value="{"x" * 60}"' in client.get("/")[2]
     client.post("/class", {"class": " odd  one "})
     assert desk.classes[-1] == "odd one"
 
@@ -197,14 +200,45 @@ def test_a_port_that_is_taken_is_named():
         free_socket(70000)
 
 
-def test_what_is_missing_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
-    with pytest.raises(ValueError, match=r"pip install 'evengraph\[desk\]'"):
-        import_server()
-
-
 def test_few_labels_are_named_as_the_reason_only_where_they_are_few(tmp_path):
     few = make_desk(tmp_path / "few", start=False, labelled=6)
-    assert "it takes 10 labels" in str(_curve(few))
+    assert "it takes 10 labels" in str(more_labels(few))
     many = make_desk(tmp_path / "many", start=False, labelled=40)
-    assert _curve(many) == []  # not measured yet
+    assert more_labels(many) == []  # not measured yet
+
+
+@pytest.fixture
+def door():
+    return Access(80, "ana")
+
+
+def test_tokens_open_sessions(door):
+    cookies = {door.enter(door.token) for _ in range(3)}
+    assert len(cookies - {None}) == 3  # any number
+    assert door.address == f"http://127.0.0.1:80/?token={door.token}"
+    token = door.one_time_address().partition("=")[2]
+    assert len({token, door.token, Access(80, "ana").token}) == 3
+    assert len(token) >= 32
+    assert door.enter(token)
+    assert [door.enter(wrong) for wrong in (token, "", "wrong\u20ac")] == [None] * 3
+    assert door.session({door.cookie: ""}) is door.session({}) is None
+
+
+def test_a_form_needs_its_token_and_our_origin(door):
+    session = door.session({door.cookie: door.enter(door.token)})
+    other = door.session({door.cookie: door.enter(door.token)})
+    ours = {"origin": "http://127.0.0.1:80"}
+    for headers in (ours, {}):
+        assert door.allows_post(session, headers, session.form_token)
+        assert not door.allows_post(session, headers, "")
+        assert not door.allows_post(session, headers, other.form_token)
+    for origin in ("http://evil.example", "null"):
+        assert not door.allows_post(session, {"origin": origin}, session.form_token)
+
+
+def test_old_sessions_make_room(door):
+    first = door.enter(door.token)
+    for _ in range(MAX_SESSIONS):
+        last = door.enter(door.token)
+    assert door.session({door.cookie: first}) is None
+    assert door.session({door.cookie: last})

@@ -37,14 +37,6 @@ def test_the_rate_is_met_and_the_mean_kept(rate):
     assert survivors.item() == pytest.approx(1 / (1 - rate), rel=0.02)
 
 
-@pytest.mark.parametrize("rate", RATES)
-def test_scaling_matches_the_rate_that_bytes_can_meet(rate):
-    with seeded(0):
-        dropped = relu_dropout(torch.ones(2000, 500), rate, training=True)
-    share = (dropped > 0).double().mean().item()
-    assert share * dropped.max().item() == pytest.approx(1, abs=0.01)
-
-
 def test_entries_are_dropped_independently():
     with seeded(0):
         kept = (relu_dropout(torch.ones(20_000, 16), 0.5, training=True) > 0).double()
@@ -67,28 +59,11 @@ def test_gradient_is_mask_times_scale(rows, width, rate, seed):
     assert not mask[x <= 0].any()
 
 
-def test_same_seed_same_mask():
-    x = torch.ones(50, 7)
-    masks = []
-    for seed in (1, 1, 2):
-        with seeded(seed):
-            masks.append(relu_dropout(x, 0.5, training=True))
-    assert torch.equal(masks[0], masks[1])
-    assert not torch.equal(masks[0], masks[2])
-
-
 def test_the_highest_rate_lets_something_through():
     with seeded(0):
         dropped = relu_dropout(torch.ones(500, 500), 0.9999, training=True)
     assert torch.isfinite(dropped).all()
     assert (dropped > 0).any()
-
-
-def test_input_is_left_alone():
-    x = normal(6, 3)
-    before = x.clone()
-    relu_dropout(x, 0.5, training=True)
-    assert torch.equal(x, before)
 
 
 @pytest.mark.parametrize("dropout", [_device_dropout, partial(relu_dropout, training=True)])

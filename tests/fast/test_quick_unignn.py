@@ -1,18 +1,12 @@
 """Uni-GNN: the paper's file and the quick form against the equations, and against each other."""
 
-import dataclasses
-from itertools import product
-
 import pytest
 import torch
 
 from evengraph import fast
-from evengraph.core.rng import seeded
 from evengraph.fast import unignn
-from evengraph.fast.replicas import Fit
-from evengraph.fast.unignn import Connectivity, Examples, UnifiedNetwork, UnifiedReplicas
+from evengraph.fast.unignn import Connectivity, Examples, UnifiedNetwork
 from evengraph.methods import UniGNN
-from evengraph.metrics.multiclass import validation_score
 from evengraph.ops.semantic import prepare_clusters
 from evengraph.ops.sparse import Sparse, adjacency, propagation_matrix, to_scipy
 from evengraph.ops.structural import structural_adjacency
@@ -225,83 +219,6 @@ def test_dropout_only_when_asked_for():
     assert not torch.equal(dropped, net.logits(first, inputs, found))
 
 
-# Several runs as one batch.
-
-COMMON = {"dropout": 0.0, "hidden": 16, "max_epochs": 5}
-RUNS = [
-    {"clusters_per_class": 3, "threshold": 0.34},
-    {"clusters_per_class": 5, "threshold": 0.36, "pseudo_weight": 0.5},
-    {"clusters_per_class": 4, "threshold": 0.0, "class_weights": False},
-]
-
-
-def batch_of(methods, tasks, inputs):
-    """Replicas with a run of each method, ready for the first epoch."""
-    runs = []
-    for seed, (method, task) in enumerate(zip(methods, tasks, strict=True)):
-        method.reset(task)
-        runs.append(unignn._run(Fit(method, task.hide_test_labels(), seed), inputs))
-    first = methods[0]
-    replicas = UnifiedReplicas(
-        inputs, runs, len(runs), first.pseudo_labels, **first._training_params()
-    )
-    for slot, run in enumerate(runs):
-        replicas._start(slot, run)
-    replicas.pause(dict.fromkeys(range(len(runs)), 0))
-    return replicas
-
-
-def single(method, task, seed, inputs):
-    """Loss, score and gradients of a run's first epoch, by the code of a single run."""
-    task = task.hide_test_labels()
-    with seeded(seed):
-        net = UnifiedNetwork(method, method._new_network())
-        net.init_clusters(inputs)
-        loss, score = unignn.unified_epoch(
-            net,
-            inputs,
-            net.stored,
-            select=unignn._selection(method, task),
-            score=lambda logits: validation_score(logits, task),
-            recluster=net.recluster,
-        )
-    return loss, score, torch.autograd.grad(loss, list(net.parameters()))
-
-
-def other_split(task):
-    train, test = task.train.clone(), task.test.clone()
-    moved = test.nonzero().flatten()[:4]
-    train[moved], test[moved] = True, False
-    return dataclasses.replace(task, train=train, test=test)
-
-
-FEW = [("balanced", "both", True), ("none", "both", True)]  # logits of the examples alone
-
-
-@pytest.mark.parametrize(
-    ("kind", "encoders", "few"),
-    [*product(["balanced", "all", "none"], ["both", "structural", "semantic"], [False]), *FEW],
-)
-def test_a_batch_has_the_losses_and_gradients_of_single_runs(kind, encoders, few):
-    options = {**COMMON, "pseudo_labels": kind, "encoders": encoders}
-    methods = [UniGNN(**options, **settings) for settings in RUNS]
-    tasks = [small_task(), other_split(small_task()), small_task()]
-    methods[0].reset(tasks[0])
-    inputs = unignn.connect(methods[0], tasks[0].graph)
-    replicas = batch_of(methods, tasks, inputs)
-    if few:
-        replicas.few, replicas.limits = True, (replicas.limits[0], replicas.labels.shape[1])
-    losses, scores = replicas.epoch()
-    gradients = torch.autograd.grad(losses.sum(), replicas.weights)
-    assert len(set(losses.tolist())) == len(methods)
-    for slot, (method, task) in enumerate(zip(methods, tasks, strict=True)):
-        loss, score, expected = single(method, task, slot, inputs)
-        torch.testing.assert_close(losses[slot], loss, rtol=1e-5, atol=1e-6)
-        assert float(scores[slot]) == pytest.approx(float(score), abs=1e-6)
-        for ours, theirs in zip(gradients, expected, strict=True):
-            torch.testing.assert_close(ours[slot], theirs, rtol=1e-5, atol=1e-6)
-
-
 def test_both_layouts_of_the_loss_by_hand():
     """Labelled nodes 0 and 1, pseudo-labels 2 to 4."""
     logits, targets = normal(5, 3), torch.tensor([0, 2, 1, 1, 0])
@@ -380,10 +297,7 @@ def test_parts_of_a_prediction(monkeypatch, encoders, share, node, sparse):
     torch.testing.assert_close(parts.total, one_by_one(method, net, node, net.encoders))
     torch.testing.assert_close(parts.columns["own"].sum(), parts.total[node])
     torch.testing.assert_close(sum(parts.columns.values()).sum(), parts.total.sum())
-    for name, found in (
-        ("structural", parts.along_paths),
-        ("semantic", parts.within_clusters),
-    ):
+    for name, found in (("structural", parts.along_paths), ("semantic", parts.within_clusters)):
         if name in net.encoders:
             torch.testing.assert_close(found, one_by_one(method, net, node, (name,)))
         else:

@@ -6,10 +6,8 @@ import signal
 
 import pytest
 import torch
-from torch import nn
 
-from evengraph.core.rng import seeded
-from evengraph.fast import replicas, supervised
+from evengraph.fast import replicas
 from evengraph.fast.replicas import (
     Fit,
     batching,
@@ -17,7 +15,6 @@ from evengraph.fast.replicas import (
     fit_as_batch,
     fit_batch,
     share_batch,
-    stacked,
 )
 from evengraph.fast.supervised import SupervisedReplicas
 from evengraph.fast.unignn import UnifiedReplicas
@@ -31,6 +28,7 @@ from evengraph.methods import (
     Reweight,
     UniGNN,
 )
+from evengraph.methods.bases.method import reset
 from evengraph.metrics.multiclass import rare_class, validation_score
 from small_graphs import rare_task, small_task
 
@@ -52,7 +50,7 @@ def exhaust(steps):
 
 def side_by_side(methods, tasks, seeds, slots):
     for method, task in zip(methods, tasks, strict=True):
-        method.reset(task)
+        reset(method, task)
     hidden = [task.hide_test_labels() for task in tasks]
     fits = [Fit(*parts) for parts in zip(methods, hidden, seeds, strict=True)]
     exhaust(fit_batch(fits, slots))
@@ -162,30 +160,18 @@ def test_splits_and_ablations(kind, encoders):
     settings = COMMON | {"pseudo_labels": kind, "encoders": encoders, "clusters_per_class": 4}
     methods = [UniGNN(recluster_every=10, **settings) for _ in range(3)]
     tasks = [small_task(), other_split(small_task()), small_task()]
-    fewer = tasks[0].val.clone()
-    fewer[fewer.nonzero()[:3]] = False
-    tasks[0] = dataclasses.replace(tasks[0], val=fewer)  # the first decides nothing for the others
+    tasks[0] = smaller_validation(tasks[0])  # the first decides nothing for the others
     side_by_side(methods, tasks, [0, 1, 2], 2)
     check_equal(methods, tasks, [0, 1, 2])
 
 
 def test_callbacks_hear_of_every_epoch():
     method, task, heard = UniGNN(**COMMON, **SETTINGS[0]), small_task(), []
-    method.reset(task)
+    reset(method, task)
     method._callbacks = [lambda history: heard.append(history.epochs)]
     exhaust(fit_batch([Fit(method, task.hide_test_labels(), 3)], 1))
     assert heard == list(range(len(heard)))
     assert heard[-1] == method.history_[0].epochs
-
-
-def test_networks_are_stacked():
-    nets = [nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)) for _ in range(4)]
-    together = stacked(nets)
-    assert together[0].weight.shape == (4, 2, 3)
-    assert together[1].running_mean.shape == (4, 2)
-    for index, net in enumerate(nets):
-        assert torch.equal(together[0].weight[index], net[0].weight)
-    assert nets[0][0].weight.shape == (2, 3)
 
 
 def test_a_cpu_trains_one_run_at_a_time():
@@ -200,7 +186,7 @@ def test_ctrl_c_keeps_the_best_weights_so_far():
         if history.epochs == 15:
             raise KeyboardInterrupt
 
-    method.reset(task)
+    reset(method, task)
     method._callbacks = [stop]
     exhaust(fit_batch([Fit(method, task.hide_test_labels(), 3)], 1))
     method.fitted_ = True
@@ -217,22 +203,20 @@ def test_an_interrupt_before_the_first_epoch_is_passed_on(monkeypatch):
 
     monkeypatch.setattr("evengraph.fast.unignn.kmeans", stop)
     method, task = UniGNN(**COMMON, **SETTINGS[0]), small_task()
-    method.reset(task)
+    reset(method, task)
     with pytest.raises(KeyboardInterrupt):
         exhaust(fit_batch([Fit(method, task.hide_test_labels(), 3)], 1))
 
 
-@pytest.mark.parametrize("every", [1, 7, 1_000_000])
-def test_any_interval_of_clustering(every):
-    methods = [UniGNN(**COMMON, recluster_every=e, clusters_per_class=3) for e in (every, 0)]
-    side_by_side(methods, [small_task()] * 2, [3, 4], 2)
-    check_equal(methods, [small_task()] * 2, [3, 4])
+SHORT = [{"max_epochs": 0}, {"max_epochs": 1}, {"max_epochs": 9, "patience": 0}]
 
 
-@pytest.mark.parametrize(("max_epochs", "patience"), [(0, 5), (1, 5), (9, 0)])
-def test_short_runs(max_epochs, patience):
-    limits = COMMON | {"max_epochs": max_epochs, "patience": patience}
-    methods = [UniGNN(**limits, **SETTINGS[0]) for _ in range(3)]
+@pytest.mark.parametrize(
+    ("every", "limits"), [(1, {}), (7, {}), (10**6, {}), *((1, s) for s in SHORT)]
+)
+def test_any_interval_of_clustering_and_short_runs(every, limits):
+    settings = COMMON | {"clusters_per_class": 3} | limits
+    methods = [UniGNN(**settings, recluster_every=number) for number in (every, 0, 10)]
     side_by_side(methods, [small_task()] * 3, [3, 4, 5], 2)
     check_equal(methods, [small_task()] * 3, [3, 4, 5])
 
@@ -241,7 +225,7 @@ def test_a_run_that_diverges_is_said_so_and_spoils_no_other(monkeypatch):
     start = UnifiedReplicas._start
 
     def broken(self, slot, run):
-        if run.threshold == 0.45:
+        if run.method.threshold == 0.45:
             run.net.weights[0]["structural"].data.fill_(torch.nan)
         start(self, slot, run)
 
@@ -279,6 +263,7 @@ LABELLED = {
     "logitadjustment": lambda **settings: LogitAdjustment(tau=0.5, **settings),
     "pcsoftmax": PCSoftmax,
     "classbalanced": ClassBalanced,
+    "plain": lambda **settings: GCN(network="plain", **settings),
 }
 
 
@@ -294,37 +279,7 @@ def test_methods_of_labelled_nodes(name, slots):
     assert len(set(losses)) == len(losses)
 
 
-@pytest.mark.parametrize("name", [*LABELLED, "plain"])
-def test_losses_and_gradients_of_labelled_nodes(name):
-    kinds = LABELLED | {"plain": lambda **settings: GCN(network="plain", **settings)}
-    methods = [kinds[name](**COMMON | {"max_epochs": 0}) for _ in range(3)]
-    task = small_task()
-    tasks, runs = [smaller_validation(task), other_split(task), task], []
-    for seed, (method, one) in enumerate(zip(methods, tasks, strict=True)):
-        method.reset(one)
-        runs.append(supervised._run(Fit(method, one.hide_test_labels(), seed)))
-    inputs, params = methods[0]._inputs(task.graph), methods[0]._training_params()
-    batch = SupervisedReplicas(inputs, runs, 3, 16, **params)
-    for slot, run in enumerate(runs):
-        batch._start(slot, run)
-    torch.testing.assert_close(batch.weight.sum(1), torch.ones(3))
-    losses, scores = batch.epoch()
-    gradients = torch.autograd.grad(losses.sum(), batch.weights)
-    assert len(set(losses.tolist())) == 3
-    for slot, (method, one) in enumerate(zip(methods, tasks, strict=True)):
-        with seeded(slot):
-            net = method._new_network()
-        loss = method._loss(one)(net(*inputs))
-        torch.testing.assert_close(losses[slot], loss, rtol=1e-6, atol=1e-6)
-        expected = torch.autograd.grad(loss, list(net.parameters()))
-        for ours, theirs in zip(gradients, expected, strict=True):
-            torch.testing.assert_close(ours[slot], theirs, rtol=1e-5, atol=1e-6)
-        history = dataclasses.replace(method).fit(one, seed=slot).history_[0]
-        assert scores[slot].item() == pytest.approx(history.score[0], abs=1e-6)
-
-
-@pytest.mark.parametrize("features", ["dense", "sparse"])
-def test_methods_of_labelled_nodes_that_stop_apart(monkeypatch, features):
+def test_methods_of_labelled_nodes_that_stop_apart(monkeypatch):
     monkeypatch.setattr(replicas, "MIN_SLOTS", 1)
     monkeypatch.setattr(replicas, "SYNC_EVERY", 1)
     left = []
@@ -335,10 +290,6 @@ def test_methods_of_labelled_nodes_that_stop_apart(monkeypatch, features):
         lambda self, held: left.append(list(held)) or shrink(self, held),
     )
     task = small_task()
-    if features == "dense":
-        graph = task.graph.clone()
-        graph.x = graph.x + 0.01
-        task = dataclasses.replace(task, graph=graph)
     swapped = dataclasses.replace(task, train=task.val, val=task.train)
     tasks, seeds = [task, swapped, other_split(task), task], [4, 5, 6, 7]
     methods = [Reweight(**COMMON | {"max_epochs": 90, "patience": 5}) for _ in tasks]

@@ -135,21 +135,12 @@ def everywhere(x, positions):
 def test_fewer_rows_in_their_places(width, kind):
     matrix, dense = matrix_of()
     x, positions = normal(3, 30, width).float(), random_positions(30, 3)
-    found = deterministic_product(
-        matrix, surrounded(x.to(DEVICE))[0], KINDS[kind](matrix), positions=positions.to(DEVICE)
-    )
+    chunks = KINDS[kind](matrix)
+    rows, places = surrounded(x.to(DEVICE))[0], positions.to(DEVICE)
+    found = deterministic_product(matrix, rows, chunks, positions=places)
     assert_same(found, dense @ everywhere(x, positions))
-
-
-@kinds
-@pytest.mark.usefixtures("poisoned_memory")
-def test_fewer_rows_of_one_product(kind):
-    matrix, dense = matrix_of()
-    x, positions = normal(30, 5).float(), random_positions(30, 1)
-    found = deterministic_product(
-        matrix, surrounded(x.to(DEVICE))[0], KINDS[kind](matrix), positions=positions[0].to(DEVICE)
-    )
-    assert_same(found, dense @ everywhere(x.unsqueeze(0), positions)[0])
+    one = deterministic_product(matrix, rows[0], chunks, positions=places[0])
+    assert_same(one, dense @ everywhere(x[:1], positions[:1])[0])
 
 
 ROWS = torch.tensor([[3, -1, 0, 4], [0, 0, 1, -1], [-1, -1, -1, -1]])
@@ -199,14 +190,6 @@ def test_any_rows_in_chunks_of_any_length(lengths, kind, longest, data):
     deterministic_product(matrix, surrounded(x)[0], parts, output)
     assert_same(output, dense @ sound)
     assert is_untouched(whole)
-
-
-@kinds
-def test_chunks_of_their_real_length(monkeypatch, kind):
-    monkeypatch.setattr(row_chunks, "CHUNK_ENTRIES", 128)
-    matrix, dense = matrix_of([300, 2], num_columns=320)
-    x, sound = factors(320, 3)
-    assert_same(deterministic_product(matrix, x, KINDS[kind](matrix)), dense @ sound)
 
 
 @kinds

@@ -4,10 +4,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from made_up import fill
 
 from evengraph.lab.results import load_experiments
 from evengraph.lab.store import Store
+from made_up import fill
 
 
 @pytest.fixture(scope="session")

@@ -6,9 +6,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
 from chromium import BROWSER, Chromium
 from contrasts import DARK, LIGHT
-
 from evengraph.lab.pages import write_overview
 
 if BROWSER is None:

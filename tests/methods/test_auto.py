@@ -11,7 +11,8 @@ from evengraph.core.rng import generator, seeded
 from evengraph.core.task import folds
 from evengraph.methods import METHODS, Auto
 from evengraph.methods import auto as module
-from evengraph.methods.bases.search import Committee, Search
+from evengraph.methods.auto import Search
+from evengraph.methods.bases.method import Committee, pack_method, restore_method
 from evengraph.pipeline.explanation import explain
 from evengraph.pipeline.model_info import load_model
 from small_graphs import small_task
@@ -81,16 +82,16 @@ def test_a_saved_average_holds_its_members_alone(tmp_path):
 
 def test_a_member_of_a_former_version_loads(tmp_path):
     method = average("boosting,logistic", [0.6, 0.4])
-    about, tensors = method.packed()
+    about, tensors = pack_method(method)
     fields = about["details"]["members"][0]["fields"]
     fields["neighbours"] = fields.pop("hops") == 1
     del fields["columns"]
     again = Auto(**about["fields"])
-    again.restore(json.loads(json.dumps(about)), tensors, torch.device("cpu"))
+    restore_method(again, json.loads(json.dumps(about)), tensors, torch.device("cpu"))
     assert torch.equal(again.predict_proba(TASK.graph), method.predict_proba(TASK.graph))
     about["details"]["members"][0]["method"] = "nothing"
     with pytest.raises(ValueError, match="there is no method 'nothing' in this version"):
-        again.restore(about, tensors, torch.device("cpu"))
+        restore_method(again, about, tensors, torch.device("cpu"))
 
 
 @pytest.mark.parametrize("node", [3, 40, 120])
@@ -162,19 +163,6 @@ def test_out_of_time_the_first_counts_with_its_best_weights_so_far():
         "Ended by the time limit (a candidate may take half of the time left, a quick one a "
         "tenth): Logistic. Not reached: GCN; Logistic over 2 hops."
     )
-
-
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"time_limit": 0}, "time_limit must be above 0, got 0"),
-        ({"metric": "brier"}, "metric must be one of auto, balanced_accuracy, .*, got 'brier'"),
-        ({"candidates": "gcn,auto"}, "candidates must be among gcn, .*, got 'auto'"),
-    ],
-)
-def test_bad_parameters_are_refused(params, message):
-    with pytest.raises(ValueError, match=message):
-        Auto(**params)
 
 
 def test_with_folds_nodes_are_predicted_by_models_that_did_not_learn_from_them():

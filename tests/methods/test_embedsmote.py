@@ -124,17 +124,3 @@ def test_new_points_are_drawn_anew_in_every_epoch(monkeypatch):
     assert len(drawn) == 6
     assert all(shares[0] == shares[1] for shares in drawn)  # one for the class
     assert len({shares[0].item() for shares in drawn}) == 6
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "rule"),
-    [
-        ("layers", 0, "be at least 1"),
-        ("copies", -1, "be at least 0"),
-        ("minority", -1, "be at least 0"),
-        ("hidden", 0, "be at least 1"),
-    ],
-)
-def test_bad_fields_are_refused(field, value, rule):
-    with pytest.raises(ValueError, match=f"{field} must {rule}, got .?{value}"):
-        EmbedSMOTE(**{field: value})

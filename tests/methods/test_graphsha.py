@@ -140,11 +140,3 @@ def test_logits_of_the_epoch_before_choose(monkeypatch):
     assert len(seen) == 4  # epochs 2 to 5
     assert all(one.shape == (22, 3) for one in seen)
     assert not torch.equal(seen[0], seen[1])
-
-
-@pytest.mark.parametrize(
-    ("field", "value"), [("temperature", 0.0), ("beta", 0.0), ("teleport", 0.0), ("reach", 0)]
-)
-def test_bad_fields_are_refused(field, value):
-    with pytest.raises(ValueError, match=f"{field} must be"):
-        GraphSHA(**{field: value})

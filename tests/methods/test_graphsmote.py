@@ -295,20 +295,3 @@ def test_both_variants_and_soundness_change_the_outcome():
     ]
     for place, one in enumerate(answers):
         assert not any(torch.allclose(one, other, atol=1e-4) for other in answers[:place])
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "rule"),
-    [
-        ("variant", "X", "be one of T, O"),
-        ("copies", -1, "be at least 0"),
-        ("minority", -1, "be at least 0"),
-        ("pretrain_epochs", -1, "be at least 0"),
-        ("pretrain_epochs", 0.5, "be an integer"),
-        ("reconstruction_weight", -1e-6, "be at least 0"),
-        ("dropout", 1, r"lie in \[0, 1\)"),
-    ],
-)
-def test_bad_fields_are_refused(field, value, rule):
-    with pytest.raises(ValueError, match=f"{field} must {rule}, got .?{value}"):
-        GraphSMOTE(**{field: value})

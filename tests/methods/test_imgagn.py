@@ -149,11 +149,3 @@ def test_without_rare_classes_it_is_the_plain_network_and_a_critic():
 def test_it_validates_on_the_graph_itself():
     task = small_task()
     check_chosen(ImGAGN(max_epochs=30).fit(task, seed=0), task)
-
-
-@pytest.mark.parametrize(
-    ("field", "value"), [("ratio", -1.0), ("generate_every", 0), ("noise", 0), ("minority", -1)]
-)
-def test_bad_fields_are_refused(field, value):
-    with pytest.raises(ValueError, match=f"{field} must"):
-        ImGAGN(**{field: value})

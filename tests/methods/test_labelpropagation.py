@@ -80,12 +80,6 @@ def test_labels_count_where_their_nodes_are_known_again():
     assert values[6].tolist() == pytest.approx([0, 1])
 
 
-@pytest.mark.parametrize("value", [0, -0.5, 1.5])
-def test_bad_restarts_are_refused(value):
-    with pytest.raises(ValueError, match=rf"restart must lie in \(0, 1\], got {value}"):
-        LabelPropagation(restart=value)
-
-
 def test_saved_steps_that_nobody_could_wait_for_are_refused(tmp_path):
     method = LabelPropagation(max_epochs=2**31 - 1).fit(line(), seed=0)
     method.steps_ = torch.tensor(2**31 - 1)

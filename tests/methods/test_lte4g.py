@@ -369,23 +369,3 @@ def test_nothing_to_choose_by_on_one_side():
     assert method.history_[-1].score == [0.0] * 5
     assert method.history_[-1].best_epoch == 4
     assert torch.isfinite(method.predict_proba(task.graph)).all()
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "rule"),
-    [
-        ("focal_gamma", -1, "be at least 0"),
-        ("focal_alpha", -0.1, "be at least 0"),
-        ("head_tenths", 0, "be at least 1"),
-        ("head_tenths", 10, "be at most 9"),
-        ("head_tenths", 7.5, "be an integer"),
-        ("high_degree", -1, "be at least 0"),
-        ("pretrain_epochs", -1, "be at least 0"),
-        ("expert_epochs", -1, "be at least 0"),
-        ("student_epochs", 0.5, "be an integer"),
-        ("hidden", 0, "be at least 1"),
-    ],
-)
-def test_bad_fields_are_refused(field, value, rule):
-    with pytest.raises(ValueError, match=f"{field} must {rule}, got .?{value}"):
-        LTE4G(**{field: value})

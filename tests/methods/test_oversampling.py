@@ -80,16 +80,3 @@ def test_without_links_a_sound_copy_only_doubles_a_node():
     labels = labelled(task)[1]
     each = surprises(method, task, dense_propagation(task.graph))
     assert loss == pytest.approx((each.sum() + each[labels == 2].sum()).item() / 16, rel=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "rule"),
-    [
-        ("copies", -1, "be at least 0"),
-        ("minority", True, "be an integer"),
-        ("dropout", -0.1, r"lie in \[0, 1\)"),
-    ],
-)
-def test_bad_fields_are_refused(field, value, rule):
-    with pytest.raises(ValueError, match=f"{field} must {rule}, got .?{value}"):
-        Oversampling(**{field: value})

@@ -126,16 +126,3 @@ def test_the_network_starts_as_that_of_gcn():
     one, other = (method(max_epochs=0).fit(task, seed=5).net_ for method in (SMOTE, GCN))
     for ours, plain in zip(one.parameters(), other.parameters(), strict=True):
         assert torch.equal(ours, plain)
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "rule"),
-    [
-        ("copies", -1, "be at least 0"),
-        ("minority", 0.5, "be an integer"),
-        ("normalisation", "both", "be one of symmetric, row"),
-    ],
-)
-def test_bad_fields_are_refused(field, value, rule):
-    with pytest.raises(ValueError, match=f"{field} must {rule}, got .?{value}"):
-        SMOTE(**{field: value})

@@ -181,18 +181,3 @@ def test_normalisation_by_the_whole_graph_is_that_of_the_weights():
     net.train()(*inputs)  # notes the statistics of these weights once more: nothing changes
     net.eval()
     torch.testing.assert_close(method.predict_proba(task.graph), before)
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("rounds", -1),
-        ("clusters", 0),
-        ("persistence", 1.0),
-        ("margin", -0.5),
-        ("backbone", "mlp"),
-    ],
-)
-def test_bad_fields_are_refused(field, value):
-    with pytest.raises(ValueError, match=f"{field} must"):
-        UNREAL(**{field: value})

@@ -37,14 +37,6 @@ def test_many_rows_are_classified_in_parts(monkeypatch):
     assert [part.shape[1] for part in largest] == [3, 3, 1]
 
 
-def test_members_do_not_share_gradients():
-    net, rows = networks()
-    net(rows)[1].sum().backward()
-    assert net.first.grad[0, :, 4:8].any()
-    net.first.grad[0, :, 4:8] = 0
-    assert not net.first.grad.any()
-
-
 def test_the_penalty_is_weight_decay_per_member():
     net, _ = networks()
     decay = torch.tensor([0.1, 0.0, 2.0, 0.3, 1.0, 0.7])

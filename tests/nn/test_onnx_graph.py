@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from evengraph.nn.onnx_graph import OnnxGraph, import_onnx
+from evengraph.nn.onnx_graph import OnnxGraph
 from evengraph.ops.features import Scaling
 from evengraph.ops.trees import Trees, tree_values
 from small_graphs import normal
@@ -85,7 +85,7 @@ def test_equal_models_are_equal_files():
 def test_without_the_package_an_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ValueError, match=r"^onnx is not installed; try: pip install 'evengraph\["):
-        import_onnx()
+        OnnxGraph()
 
 
 def test_constants_are_stored_in_single_precision():

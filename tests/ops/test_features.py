@@ -15,7 +15,6 @@ from evengraph.ops.features import (
     Scaling,
     feature_signatures,
     hop_table,
-    join_parts,
     matching_signatures,
     node_signatures,
     principal_components,
@@ -111,12 +110,6 @@ def test_factors_are_bounded():
     assert factors.tolist() == pytest.approx([1, LARGEST_FACTOR], rel=1e-3)
     _, factors = hop_table(np.zeros((3, 1), np.float32), MEAN, np.arange(3), 1)
     assert factors.tolist() == [1, 1]
-
-
-def test_small_columns_get_the_size_of_the_own_column():
-    own, mean = np.array([[0.2], [0.4]]), np.array([[0.1], [0.1]])
-    _, factors = join_parts([own, mean])
-    assert factors == pytest.approx([1.0, np.sqrt(0.1) / 0.1], rel=1e-5)
 
 
 def propagation(size):

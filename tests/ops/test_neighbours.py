@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from torch.nn.functional import normalize
 
 from evengraph.ops import neighbours
-from evengraph.ops import neighbours as prototypes
 from evengraph.ops.neighbours import (
     class_prototypes,
     nearest_neighbours,
@@ -67,10 +66,15 @@ def test_equal_rows_share_a_list_without_comparing_all_pairs(monkeypatch):
     assert max(largest) < 4_000**2 / 2
 
 
+def use_lists(monkeypatch, lists):
+    monkeypatch.setattr(neighbours, "nearest_mean", lambda x, means: lists)
+    monkeypatch.setattr(neighbours, "cluster_means", lambda x, ids, k: torch.ones(k, 16))
+
+
 def test_lists_may_be_empty(monkeypatch):
     x, lists = blobs(300), torch.arange(300) % 3 + 10
     monkeypatch.setattr(neighbours, "EXACT", 100)
-    monkeypatch.setattr(neighbours, "_make_lists", lambda x, count: (lists, torch.ones(count, 16)))
+    use_lists(monkeypatch, lists)
     assert recall(nearest_neighbours(x, 7), all_pairs(x, 7)) == 1
 
 
@@ -112,7 +116,7 @@ def test_too_few_in_the_lists_that_are_searched(monkeypatch):
     lists = torch.tensor([0] * 9 + [1])
     monkeypatch.setattr(neighbours, "EXACT", 1)
     monkeypatch.setattr(neighbours, "PROBES", 1)
-    monkeypatch.setattr(neighbours, "_make_lists", lambda x, count: (lists, torch.ones(2, 16)))
+    use_lists(monkeypatch, lists)
     found = nearest_neighbours(blobs(10), 3)
     assert found[9].tolist() == [-1, -1, -1]
     assert (found[:9] >= 0).all()
@@ -198,7 +202,7 @@ def of_situation(situation, *, sound):
 @given(situation=situations())
 def test_prototypes_equal_the_plain_version(sound, size, situation):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prototypes, "SIMILAR", size)
+        patch.setattr(neighbours, "SIMILAR", size)
         value = of_situation(situation, sound=sound)
     for label, row in enumerate(value):
         members = plain_members(situation, label, sound=sound, size=size)
@@ -237,20 +241,10 @@ def test_what_the_public_code_leaves_out(target, sound, members):
     torch.testing.assert_close(value.sum(1), torch.ones(2).double())
 
 
-@given(st.integers(13, 30), st.integers(0, 999), st.integers(0, 1), st.integers(0, 12))
-def test_similar_nodes_are_the_ten_best(num_nodes, seed, skip, node):
-    x = normal(num_nodes, 4, seed=seed).abs()
-    edge_index = edges([(node, (node + 1) % num_nodes)])
-    matrix = from_scipy(undirected_adjacency(edge_index, num_nodes), CPU, torch.float32)
-    linked = dense_adjacency(edge_index, num_nodes, undirected=True).tolist()
-    found = similar_nodes(x, matrix, torch.tensor([node]), skip)
-    assert found.tolist() == sorted(plain_similar(x, linked, node, skip, 10))
-
-
 def test_a_node_without_features_resembles_nobody(monkeypatch):
     matrix = from_scipy(undirected_adjacency(edges([(0, 1)]), 4), CPU, torch.float32)
     x = torch.tensor([[1.0, 0], [1, 0], [1, 1], [0, 0]])
-    monkeypatch.setattr(prototypes, "SIMILAR", 1)
+    monkeypatch.setattr(neighbours, "SIMILAR", 1)
     assert similar_nodes(x, matrix, torch.tensor([0]), 0).tolist() == [2]
     assert similar_nodes(x, matrix, torch.tensor([0]), 1).tolist() == [3]
 
@@ -261,7 +255,7 @@ def test_nobody_is_similar_to_nobody():
 
 
 def test_neighbours_are_left_aside_whatever_the_signs_of_the_features(monkeypatch):
-    monkeypatch.setattr(prototypes, "SIMILAR", 1)
+    monkeypatch.setattr(neighbours, "SIMILAR", 1)
     x = torch.tensor([[1.0, 0.0], [1.0, 0.0], [-0.5, 1.0]])
     graph = from_scipy(undirected_adjacency(edges([(0, 1)]), 3), CPU, torch.float32)
-    assert prototypes.similar_nodes(x, graph, torch.tensor([0]), 0).tolist() == [2]
+    assert similar_nodes(x, graph, torch.tensor([0]), 0).tolist() == [2]

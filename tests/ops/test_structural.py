@@ -41,12 +41,6 @@ def test_blocks_cover_every_row_once_and_respect_their_size(monkeypatch):
     assert all(len(block) == 1 or walks[block].sum() <= 10 for block in blocks)
 
 
-def test_direction_is_followed():
-    matrix = dense(structural_adjacency(edges([(0, 1), (1, 2)]), 3, 2))
-    assert matrix[0].tolist() == [0, 1, 0.5]
-    assert matrix[2].tolist() == [0, 0, 0]
-
-
 def test_no_nodes_and_no_edges():
     assert structural_adjacency(edges([]), 0, 2).shape == (0, 0)
     assert structural_adjacency(edges([]), 3, 2).values().numel() == 0
@@ -58,27 +52,16 @@ def test_alpha_below_one_is_refused(alpha):
         structural_adjacency(edges([(0, 1)]), 2, alpha)
 
 
-@pytest.mark.parametrize("bad", [[(0, 5)], [(-1, 0)]])
-def test_edges_outside_the_graph_are_refused(bad):
-    with pytest.raises(ValueError, match="edge_index must hold node ids from 0 to 4"):
-        structural_adjacency(edges(bad), 5, 1)
-
-
 def test_too_large_is_refused_before_building(monkeypatch):
     def build(*args):
         raise AssertionError("the matrix was built")
 
     monkeypatch.setattr(HostPaths, "weights", build)
     star = edges([(0, i) for i in range(1, 200)] + [(i, 0) for i in range(1, 200)])
-    with pytest.raises(MemoryError) as caught:
+    # 200 nodes, all at most two steps apart
+    expected = "alpha=2 would hold about 39,800 entries, 0.0 GiB, over .* a smaller alpha or raise"
+    with pytest.raises(MemoryError, match=expected):
         structural_adjacency(star, 200, 2, memory_limit=1000)
-    message = str(caught.value)
-    assert "alpha=2" in message
-    assert "39,800 entries" in message  # 200 nodes, all at most two steps apart
-    assert "GiB" in message
-    assert "smaller alpha" in message
-    assert "memory_limit" in message
-    assert "\n" not in message
 
 
 def test_expected_size_is_near_when_refused_early(monkeypatch):

@@ -9,13 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evengraph.core.rng import seeded
-from evengraph.ops import synthesis as sampling
-from evengraph.ops import synthesis as virtual
-from evengraph.ops.sparse import (
-    Sparse,
-    from_scipy,
-    undirected_adjacency,
-)
+from evengraph.ops import synthesis
+from evengraph.ops.sparse import Sparse, from_scipy, undirected_adjacency
 from evengraph.ops.synthesis import (
     AttachedGraph,
     GraphWithCopies,
@@ -105,17 +100,13 @@ def assert_near(frequency, chance, count):
         ([4, 6, 9], [0]),  # the middle one is just the geometric mean
         ([4, 5, 9], [0, 1]),
         ([7], []),
+        ([3_000_000, 2_000_000, 100], [2]),  # squares do not overflow
     ],
 )
 def test_rare_classes_by_ratio(counts, rare):
     found = rare_classes(torch.tensor(counts))
     assert found.dtype == torch.bool
     assert found.nonzero().flatten().tolist() == rare
-
-
-def test_large_counts_do_not_overflow():
-    counts = torch.tensor([3_000_000, 2_000_000, 100])
-    assert rare_classes(counts).tolist() == [False, False, True]
 
 
 @given(st.lists(st.integers(1, 5), min_size=2, max_size=8), st.data())
@@ -153,16 +144,9 @@ def test_copies_equal_the_plain_version(labelling, copies):
     before = [positions[:place].count(node) for place, node in enumerate(positions)]
     assert result.rounds.tolist() == before
     assert result.num_rounds == max(before, default=0) + 1
-    assert len(set(result.members.tolist())) == result.members.numel()
-
-
-@given(labellings(), st.integers(0, 3))
-def test_members_are_whole_classes(labelling, copies):
-    labels, rare = labelling
-    result = plan_copies(labels, rare, copies)
     copied = set(result.labels.tolist())
-    expected = [place for place, label in enumerate(labels.tolist()) if label in copied]
-    assert sorted(result.members.tolist()) == expected
+    whole = [place for place, label in enumerate(labels.tolist()) if label in copied]
+    assert sorted(result.members.tolist()) == whole
 
 
 @pytest.mark.parametrize("copies", [0, 1])
@@ -198,9 +182,9 @@ def test_nearest_peers_in_blocks(monkeypatch, rows):
     labels[33] = 4  # alone
     whole = nearest_in_class(x, labels)
     assert whole.tolist() == [plain_peer(x, labels.tolist(), row) for row in range(40)]
-    monkeypatch.setattr(sampling, "BLOCK_ENTRIES", rows * 40)
+    monkeypatch.setattr(synthesis, "BLOCK_ENTRIES", rows * 40)
     assert torch.equal(nearest_in_class(x, labels), whole)
-    monkeypatch.setattr(sampling, "BLOCK_ENTRIES", rows)  # less than one row
+    monkeypatch.setattr(synthesis, "BLOCK_ENTRIES", rows)  # less than one row
     assert torch.equal(nearest_in_class(x, labels), whole)
 
 
@@ -416,6 +400,7 @@ def test_members_are_drawn_by_their_chances():
         found = draw_members(chances, groups, torch.ones(4000, dtype=torch.long))
     check_law(torch.bincount(found, minlength=6)[[0, 2, 4]].tolist(), [0.25, 0.5, 0.25])
     assert draw_members(chances, groups, torch.tensor([0, 3, 0])).tolist() == [1, 3, 1]
+    assert draw_members(chances, groups, NOTHING).shape == (0,)
 
 
 def test_without_chances_members_are_drawn_evenly():
@@ -436,11 +421,6 @@ def test_a_member_is_of_the_group_asked_for(members, seed):
     with seeded(seed):
         found = draw_members(chances, groups, wanted)
     assert torch.equal(groups[found], wanted)
-
-
-def test_nobody_is_asked_for():
-    nothing = torch.empty(0, dtype=torch.long)
-    assert draw_members(torch.ones(2), torch.tensor([0, 1]), nothing).shape == (0,)
 
 
 KINDS = st.fixed_dictionaries(
@@ -606,18 +586,6 @@ def test_neighbours_may_say_what_else_a_node_is():
     assert not lonely.any()
 
 
-@given(st.integers(0, 999), st.integers(2, 5))
-def test_chances_are_probabilities_and_never_of_the_own_class(seed, num_classes):
-    stream = torch.Generator().manual_seed(seed)
-    probabilities = (3 * torch.randn(12, num_classes, generator=stream)).softmax(1)
-    predicted = torch.randint(num_classes, (12,), generator=stream)
-    counts = torch.randint(1, 9, (num_classes,), generator=stream)
-    found = link_probabilities(probabilities, predicted, probabilities, counts)
-    assert (found >= 0).all()
-    assert (found.sum(1) <= 1).all()
-    assert not found[torch.arange(12), predicted].any()
-
-
 # The larger graph.
 
 EDGES = random_edges(40, 90)
@@ -639,7 +607,7 @@ def drawn_by(logits, variant):
         return link_probabilities(*args)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(virtual, "link_probabilities", spy)
+        patch.setattr(synthesis, "link_probabilities", spy)
         virtual_nodes(variant).link(logits)
     return seen[0]
 
@@ -669,7 +637,7 @@ def test_the_larger_graph_and_its_features(how, sparse, monkeypatch):
     x, logits = normal(40, 6, dtype=torch.float32), normal(40, 3, dtype=torch.float32)
     links = torch.zeros(40, 3)
     links[[0, 7, 7, 30], [1, 0, 2, 1]] = 1
-    monkeypatch.setattr(virtual, "link_probabilities", lambda *args: links)
+    monkeypatch.setattr(synthesis, "link_probabilities", lambda *args: links)
     linked, means = virtual_nodes(how=how, x=Sparse.from_dense(x) if sparse else x).link(logits)
     larger = torch.zeros(43, 43, dtype=torch.float64)
     larger[:40, :40] = dense_adjacency(EDGES, 40, undirected=True)

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from chromium import BROWSER, Chromium
 from samples import CORA, Node, make_result, parse_page
+
+from chromium import BROWSER, Chromium
 
 
 @pytest.fixture

@@ -4,14 +4,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from chromium import BROWSER
-from made_up import node_map
 from samples import LONG, compared, look, make_fraud, make_result
 
+from chromium import BROWSER
 from evengraph.report.compare_page import render_comparison
 from evengraph.report.inspect_page import render_inspection
 from evengraph.report.page import Link, write_html
 from evengraph.report.run_page import render_page
+from made_up import node_map
 
 if BROWSER is None:
     pytest.skip("no Chromium or Chrome found", allow_module_level=True)

@@ -6,6 +6,7 @@ import pytest
 from samples import compared, look
 
 import evengraph as eg
+from evengraph.methods.bases.method import changed_params
 from evengraph.pipeline.run import RunPlan, run
 from evengraph.report.notebook import comparison_html, inspection_html, method_html, model_html
 from evengraph.splits import Natural
@@ -40,7 +41,7 @@ def test_a_task_counts_its_sets(task, parse):
 def test_a_method_names_what_differs_from_the_defaults(fitted, parse):
     tree = parse(fitted._repr_html_())
     first = tree.all("dl")[0]
-    assert [node.text for node in first.all("dt")] == fitted.changed_params
+    assert [node.text for node in first.all("dt")] == changed_params(fitted)
     assert "2 epochs" in tree.text
     assert "not fitted" in parse(eg.GCN()._repr_html_()).text
 

@@ -58,16 +58,11 @@ def sigterm_interrupts() -> Iterator[list[int]]:
         signal.signal(signal.SIGTERM, before)
 
 
-FORMER = {"--methods": "--method", "--imbalance": "--split", "--seeds": "--splits"}
-"""Former names of options, by what they are called now."""
-
-FORMER_EXPLAIN = {"--data": "--known", "--edges": "--known-edges"}
-
-
 def current_words(arguments: Sequence[str]) -> list[str]:
     """The words of a command line with former names of options replaced, and a hint for each."""
-    command = next(iter(arguments), "")
-    former = FORMER | (FORMER_EXPLAIN if command == "explain" else {})
+    former = {"--methods": "--method", "--imbalance": "--split", "--seeds": "--splits"}
+    if next(iter(arguments), "") == "explain":
+        former |= {"--data": "--known", "--edges": "--known-edges"}
     words: list[str] = []
     for place, word in enumerate(arguments):
         name, equals, value = word.partition("=")
@@ -83,9 +78,7 @@ def current_words(arguments: Sequence[str]) -> list[str]:
 
 
 app = typer.Typer(
-    cls=Group,
-    no_args_is_help=True,
-    help="Node classification with imbalanced classes.",
+    cls=Group, no_args_is_help=True, help="Node classification with imbalanced classes."
 )
 # Commands of a wing are named by their module: the main house does not import it.
 COMMANDS: dict[str, Callable[..., None] | str] = {
@@ -150,9 +143,8 @@ def _status(arguments: Sequence[str]) -> int:
             raise
         text = escape(message().rstrip("."))
         if text and speaks_for_all(error):  # empty without a command: the help has been shown
-            known = {"data", *COMMANDS}
             name = getattr(getattr(error, "ctx", None), "info_name", None)
-            name = f" {name}" if name in known else ""
+            name = f" {name}" if name in {"data", *COMMANDS} else ""
             err.print(f"[red]Error:[/] {text}. See: evengraph{name} --help", soft_wrap=True)
         status = 2
     return status if isinstance(status, int) else 0

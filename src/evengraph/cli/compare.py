@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from evengraph.cli.console import print_notes
 from evengraph.cli.options import (
@@ -29,87 +29,50 @@ if TYPE_CHECKING:
     from evengraph.pipeline.sources import GraphSource
     from evengraph.splits import SplitProtocol
 
-NUM_SPLITS = 5
 PROTOCOLS = ("natural", "semisupervised")
 DEFAULT_METRICS = {"semisupervised": "positive_average_precision"}
 
-
-Methods = Annotated[
-    str | None,
-    typer.Option(
-        help="Such as gcn,unignn, or all. Default: GCN and the candidates of auto.",
-        autocompletion=complete_methods,
-    ),
-]
-Splits = Annotated[
-    str | None,
-    typer.Option(
-        help="How many random splits, or which, such as 5,6,7. Default: 5, or 10 with "
-        "semisupervised."
-    ),
-]
-Split = Annotated[
-    str | None,
-    typer.Option(
-        "--split",
-        rich_help_panel=BENCHMARKS,
-        help="Split protocol: natural or, for two classes, semisupervised (20 positive and 80 "
-        "negative labels). Default: your split or time column, or natural.",
-    ),
-]
-NumFolds = Annotated[
-    int | None,
-    typer.Option(help="Cross-validation with this many folds, instead of random splits."),
-]
-MetricName = Annotated[
-    str | None,
-    typer.Option(
-        help="Metric to compare by. Default: balanced_accuracy, or positive_average_precision "
-        "with semisupervised."
-    ),
-]
-Budget = Annotated[
-    int, typer.Option(help="Hyperparameter settings to try per method; validation selects one.")
-]
-Positive = Annotated[
-    str | None, typer.Option(help="Two classes: the positive one. Default: the rarer.")
-]
-At = Annotated[
-    int | None,
-    typer.Option(help="The k of precision at k. Default: the number of positive test nodes."),
-]
-TimeLimit = Annotated[
-    str | None, typer.Option(help="Time after which to stop, such as 90, 10m or 2h.")
-]
-Jobs = Annotated[int, typer.Option(help="Number of worker processes.")]
-Out = Annotated[
-    Path | None,
-    typer.Option(
-        "--out", help="Folder for comparison.html, .csv and .json, and a page per method."
-    ),
-]
+HELP = {
+    "method": "Such as gcn,unignn, or all. Default: GCN and the candidates of auto.",
+    "splits": "How many random splits, or which, such as 5,6,7. Default: 5, or 10 with "
+    "semisupervised.",
+    "split": "Split protocol: natural or, for two classes, semisupervised (20 positive and 80 "
+    "negative labels). Default: your split or time column, or natural.",
+    "folds": "Cross-validation with this many folds, instead of random splits.",
+    "metric": "Metric to compare by. Default: balanced_accuracy, or positive_average_precision "
+    "with semisupervised.",
+    "budget": "Hyperparameter settings to try per method; validation selects one.",
+    "positive": "Two classes: the positive one. Default: the rarer.",
+    "at": "The k of precision at k. Default: the number of positive test nodes.",
+    "time_limit": "Time after which to stop, such as 90, 10m or 2h.",
+    "out": "Folder for comparison.html, .csv and .json, and a page per method.",
+}
 
 
 @column_options()
 def compare(
     data: Data,
     columns: Columns,
-    method: Methods = None,
-    splits: Splits = None,
-    split_name: Split = None,
-    folds: NumFolds = None,
+    method: Annotated[
+        str | None, Option(help=HELP["method"], autocompletion=complete_methods)
+    ] = None,
+    splits: Annotated[str | None, Option(help=HELP["splits"])] = None,
+    split_name: Annotated[
+        str | None, Option("--split", help=HELP["split"], rich_help_panel=BENCHMARKS)
+    ] = None,
+    folds: Annotated[int | None, Option(help=HELP["folds"])] = None,
     train: Train = None,
     val: Val = None,
-    metric: MetricName = None,
-    budget: Budget = 1,
+    metric: Annotated[str | None, Option(help=HELP["metric"])] = None,
+    budget: Annotated[int, Option(help=HELP["budget"])] = 1,
     settings: Settings = None,
-    positive: Positive = None,
-    at: At = None,
-    time_limit: TimeLimit = None,
-    jobs: Jobs = 1,
+    positive: Annotated[str | None, Option(help=HELP["positive"])] = None,
+    at: Annotated[int | None, Option(help=HELP["at"])] = None,
+    time_limit: Annotated[str | None, Option(help=HELP["time_limit"])] = None,
+    jobs: Annotated[int, Option(help="Number of worker processes.")] = 1,
     device: Device = "auto",
     data_root: DataRoot = None,
-    to: Out = None,
+    to: Annotated[Path | None, Option("--out", help=HELP["out"])] = None,
 ) -> None:
     """Run several methods on the same splits, and test which is significantly better."""
     from evengraph.cli.opening import open_data, warn_of_gaps
@@ -166,7 +129,7 @@ def _plan_splits(
         return Folds(folds=folds, **shares), list(range(folds))
     if split is None and source.default_split not in ("given", "bytime"):
         split = "natural"
-    seeds = parse_splits(splits or str(DRAWS.get(split or "", NUM_SPLITS)), 0)
+    seeds = parse_splits(splits or str(DRAWS.get(split or "", 5)), 0)
     if split is not None:
         return make_protocol(split, source.default_shares(split) | dict(given)), seeds
     for name in given:
@@ -180,14 +143,11 @@ def _make_methods(names: str | None, settings: Sequence[str], graph: Graph) -> d
     from evengraph.methods import METHODS
     from evengraph.pipeline.run import default_entries
 
-    default = default_entries(graph)
-    used = dict.fromkeys(type(method).__name__.lower() for method in default.values())
-    labels = parse_methods(names) if names else list(used)
+    used = (type(method).__name__.lower() for method in default_entries(graph).values())
+    labels = parse_methods(names) if names else list(dict.fromkeys(used))
     params, sentences = parse_settings(labels, settings)
     print_notes(sentences)
     if not names:
         return default_entries(graph, params)
-    return {
-        name: METHODS[name](**{**METHODS[name].graph_defaults(graph), **params[name]})
-        for name in labels
-    }
+    kinds = {name: METHODS[name] for name in labels}
+    return {n: kind(**{**kind.graph_defaults(graph), **params[n]}) for n, kind in kinds.items()}

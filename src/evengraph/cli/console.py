@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from shlex import join
+from shlex import join, quote
 from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -50,19 +49,13 @@ def print_error(error: Exception, prefix: str = "") -> None:
     hint = ""
     if isinstance(error, ArgumentError):
         flag = FLAGS.get(error.argument, f"--{error.argument}")
-        hint = f" Option: {flag} {shlex.quote(error.value) if error.value else ''}"
-    text = prefix + _message(error) + hint.rstrip()
-    print_sentence(f"[red]Error:[/] {escape(text)}", err)
-
-
-def _message(error: Exception) -> str:
-    """The error in one line; Python leaves some empty, and some without a file."""
+        hint = f" Option: {flag} {quote(error.value) if error.value else ''}"
+    kind = "Out of memory" if isinstance(error, MemoryError) else type(error).__name__
+    message = str(error).strip() or f"{kind}."  # Python leaves some empty, and some without a file
     if isinstance(error, OSError) and error.filename and error.strerror:
-        return f"{error.filename}: {error.strerror}.".replace("\n", "\\n")
-    if isinstance(error, MemoryError) and not str(error):
-        return "Out of memory."
-    # a path may hold a newline
-    return str(error).strip().replace("\n", "\\n") or f"{type(error).__name__}."
+        message = f"{error.filename}: {error.strerror}."
+    message = message.replace("\n", "\\n")  # a path may hold a newline
+    print_sentence(f"[red]Error:[/] {escape(prefix + message + hint.rstrip())}", err)
 
 
 LINE_EVERY = 5.0  # seconds
@@ -79,16 +72,13 @@ class StageLines:
         now = monotonic()
         if stage != self.stage:
             self.stage, self.started, self.printed = stage, now, now
-        seconds = now - self.started
+        seconds = f"{now - self.started:.0f} s"
         if share >= 1:
-            self._print(f"{stage}: done in {seconds:.0f} s")
+            print_notes([f"{stage}: done in {seconds}"], err)
             self.stage = ""
         elif now - self.printed >= LINE_EVERY:
             self.printed = now
-            self._print(f"{stage}: {share:.0%}, {seconds:.0f} s")
-
-    def _print(self, line: str) -> None:
-        err.print(f"[dim]{escape(line)}[/]", soft_wrap=True)
+            print_notes([f"{stage}: {share:.0%}, {seconds}"], err)
 
 
 _ARGUMENTS: ContextVar[tuple[str, ...]] = ContextVar("arguments", default=())
@@ -104,28 +94,24 @@ def typed_command(*more: str) -> str:
     return join(["evengraph", *_ARGUMENTS.get(), *more])
 
 
-class Command(TyperCommand):
+class _PlainFlags:
+    """Flags without a value: some versions of typer write `--help <bool>`."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """The parameters; an empty text stands for no value."""
+        params = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        return params
+
+
+class Command(_PlainFlags, TyperCommand):
     """A command."""
 
-    def get_params(self, ctx: Any) -> Any:
-        """The parameters, with flags that take no value."""
-        return _without_flag_types(super().get_params(ctx))
 
-
-class Group(TyperGroup):
+class Group(_PlainFlags, TyperGroup):
     """Several commands."""
-
-    def get_params(self, ctx: Any) -> Any:
-        """The parameters, with flags that take no value."""
-        return _without_flag_types(super().get_params(ctx))
-
-
-def _without_flag_types(params: list[Any]) -> list[Any]:
-    """Some versions of typer write `--help <bool>`; an empty text stands for no value."""
-    for param in params:
-        if getattr(param, "is_flag", False):
-            param.metavar = ""
-    return params
 
 
 _CURRENT: ContextVar[tuple[Ranks, Path] | None] = ContextVar("ranks", default=None)

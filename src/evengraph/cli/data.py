@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.markup import escape
 
 from evengraph.cli.console import Command, Group, err, out
 from evengraph.cli.options import DataRoot, complete_data_set
-
-if TYPE_CHECKING:
-    from evengraph.datasets.registry import Counts
 
 data_app = typer.Typer(cls=Group, no_args_is_help=True, help="List and fetch data sets.")
 
@@ -26,14 +23,12 @@ def data_list(data_root: DataRoot = None) -> None:
     for title in ("source", "description"):
         table.add_column(title)
     for item in available(data_root):
-        sizes = [f"{count:,}" for count in _shown(item.counts)] if item.counts else ["any"] * 4
+        sizes = ["any"] * 4
+        if item.counts:  # each edge once; files list it in both directions
+            counts = item.counts._replace(edges=item.counts.edges // 2)
+            sizes = [f"{count:,}" for count in counts]
         table.add_row(item.name, *sizes, item.status, item.title)
     out.print(table)
-
-
-def _shown(counts: Counts) -> Counts:
-    """The counts with each edge once; files list it in both directions."""
-    return counts._replace(edges=counts.edges // 2)
 
 
 @data_app.command("fetch", cls=Command)

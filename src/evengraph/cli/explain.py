@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from evengraph.pipeline.explanation import Explanation
 
-NO_TRAINING_NODE = "labelled nodes: no training node is in this graph"
-
 
 @column_options("label", "id", "source", "target")
 def explain(
@@ -32,8 +30,7 @@ def explain(
         ),
     ] = None,
     new_nodes: Annotated[
-        Path | None,
-        typer.Option(help="The new tables given to predict, if the node is new."),
+        Path | None, typer.Option(help="The new tables given to predict, if the node is new.")
     ] = None,
     new_edges: Annotated[
         Path | None, typer.Option(help="New edges table, if --new-nodes is a nodes table.")
@@ -50,10 +47,14 @@ def explain(
     from evengraph.pipeline.table_model import TableModel
     from evengraph.report.node_pictures import draw_explanation
     from evengraph.tables import UnknownNodeError
+    from evengraph.tables.read import table_suffix
 
     if to is not None and to.suffix.lower() != ".svg":
         raise ValueError(f"--out takes a name that ends in .svg, got {to}.")
-    _check_new(new_nodes, new_edges)
+    if new_nodes is None and new_edges is not None:
+        raise ValueError("--new-edges goes with --new-nodes, which names the table of new nodes.")
+    if new_nodes is not None and new_edges is None and table_suffix(new_nodes):
+        raise ValueError(f"--new-edges must name the edges table that belongs to {new_nodes}.")
     columns.pop("label", None)  # accepted, but labels come from the model
     table_model = TableModel.load(model)
     trained_on = table_model.info.trained_on
@@ -75,18 +76,10 @@ def explain(
         print_written(to)
 
 
-def _check_new(nodes: Path | None, edges: Path | None) -> None:
-    """Raise unless a table of new nodes and one of their edges come together."""
-    from evengraph.tables.read import table_suffix
-
-    if nodes is None and edges is not None:
-        raise ValueError("--new-edges goes with --new-nodes, which names the table of new nodes.")
-    if nodes is not None and edges is None and table_suffix(nodes):
-        raise ValueError(f"--new-edges must name the edges table that belongs to {nodes}.")
-
-
 def show_explanation(explanation: Explanation) -> None:
     """Print the parts that a prediction is the sum of, by nodes, columns and clusters."""
+    from evengraph.report.terminal import plain_table
+
     names = explanation.class_names or tuple(map(str, range(len(explanation.probabilities))))
     runner_up = explanation.runner_up
     out.print(
@@ -94,7 +87,21 @@ def show_explanation(explanation: Explanation) -> None:
         f"[bold]{escape(names[explanation.predicted])}[/] with {100 * explanation.probability:.1f}%"
         + (f"; next is {escape(names[runner_up])}." if runner_up is not None else ".")
     )
-    _show_sum(explanation, names)
+    logit = f"logit of {names[explanation.predicted]}"
+    if runner_up is not None:
+        logit += f" minus that of {names[runner_up]}"
+    known = "labelled nodes"
+    if not sum(explanation.class_counts):
+        known += ": no training node is in this graph"
+    parts = {
+        "the node itself": explanation.from_itself,
+        known: explanation.from_labelled,
+        "other nodes": explanation.from_unlabelled,
+        "bias: what average nodes get": explanation.bias,
+        f"sum: {logit}": explanation.margin,
+    }
+    for origin, value in parts.items():
+        out.print(f"  {value:+z8.2f}  {escape(origin)}", soft_wrap=True)
     for cluster in explanation.clusters:
         labelled = ", ".join(
             f"{count} {escape(name)}"
@@ -106,38 +113,15 @@ def show_explanation(explanation: Explanation) -> None:
             f"them: {labelled or 'none'}"
         )
     if explanation.columns:
+        table = plain_table(("column", "of", "adds"))
+        for part in explanation.columns:
+            table.add_row(escape(part.name), escape(part.origin), f"{part.contribution:+z.2f}")
+        table.add_row("all others", "", f"{explanation.other_columns:+z.2f}")
         out.print()
-        out.print(_columns(explanation))
+        out.print(table)
     if explanation.labelled:
         out.print()
         out.print(_influences(explanation, names))
-
-
-def _show_sum(explanation: Explanation, names: tuple[str, ...]) -> None:
-    """Print the parts, one per line; they add up to the last one."""
-    logit = f"logit of {names[explanation.predicted]}"
-    if explanation.runner_up is not None:
-        logit += f" minus that of {names[explanation.runner_up]}"
-    known = "labelled nodes" if sum(explanation.class_counts) else NO_TRAINING_NODE
-    parts = {
-        "the node itself": explanation.from_itself,
-        known: explanation.from_labelled,
-        "other nodes": explanation.from_unlabelled,
-        "bias: what average nodes get": explanation.bias,
-        f"sum: {logit}": explanation.margin,
-    }
-    for origin, part in parts.items():
-        out.print(f"  {part:+z8.2f}  {escape(origin)}", soft_wrap=True)
-
-
-def _columns(explanation: Explanation) -> Table:
-    from evengraph.report.terminal import plain_table
-
-    table = plain_table(("column", "of", "adds"))
-    for part in explanation.columns:
-        table.add_row(escape(part.name), escape(part.origin), f"{part.contribution:+z.2f}")
-    table.add_row("all others", "", f"{explanation.other_columns:+z.2f}")
-    return table
 
 
 def _influences(explanation: Explanation, names: tuple[str, ...]) -> Table:

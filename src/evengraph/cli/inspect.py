@@ -21,17 +21,14 @@ from evengraph.cli.options import (
 from evengraph.core.wings import is_packed, wing
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from torch import Tensor
     from torch_geometric.data import Data as Graph
 
     from evengraph.pipeline.sources import GraphSource
 
+# memory of the usual inspection of a packed graph at most, and how often it holds the graph
 LARGE, SLOWER = 4 * 2**30, 4
-"""Memory of the usual inspection of a packed graph at most, and how often it holds the graph."""
-
-MIN_NODES = 20_000
-"""Every method fits a packed graph of fewer nodes."""
+MIN_NODES = 20_000  # every method fits a packed graph of fewer nodes
 
 
 @column_options()
@@ -61,15 +58,23 @@ def inspect(
 ) -> None:
     """Describe a graph before training: classes, homophily, reach of labels, leaks, advice."""
     from evengraph.cli.opening import next_commands, open_data
+    from evengraph.cli.training import given_split
+    from evengraph.core.files import write_json
     from evengraph.inspection import inspect_graph
+    from evengraph.report.inspect_page import render_inspection
+    from evengraph.report.page import Link, write_html
+    from evengraph.report.terminal import inspection_view
+    from evengraph.splits import SPLITS
 
     packed = _packed_content(data, columns)
     if packed is not None and packed["large"]:
         if labelled is not None or split_name is not None or to is not None:
-            raise ValueError(
-                f"{data} is too large to be read: it takes no other option than --json."
-            )
-        _print_packed(packed, json)
+            message = "is too large to be read: it takes no other option than --json."
+            raise ValueError(f"{data} {message}")
+        if json:
+            out.print(dumps(packed, indent=1), soft_wrap=True, markup=False)
+        else:
+            out.print(wing("disk").packed_view(packed))
         return
     source = open_data(data, data_root, columns)
     options = {"minority": minority, "ratio": ratio}
@@ -88,47 +93,25 @@ def inspect(
     if json:
         out.print(dumps(content, indent=1), soft_wrap=True, markup=False)
     else:
-        _print_inspection(content, source, packed)
+        out.print(inspection_view(content))
+        if packed is not None and packed["num_nodes"] >= MIN_NODES:
+            out.print("", wing("disk").methods_view(packed), sep="\n")
+        if not source.is_dataset and source.default_split == "given":
+            split = given_split(source.graph, SPLITS["given"]().val)
+            print_sentence(f"Split: run uses {split}.")
+        commands = content["commands"]
+        for line in ("", "Next:", *commands) if commands else ():  # unwrapped, to be pasted
+            out.print(line, soft_wrap=True, markup=False, highlight=False)
     if to is not None:
-        _write_inspection(content, to, console=err if json else out)
-
-
-def _print_inspection(
-    content: dict[str, Any], source: GraphSource, packed: dict[str, Any] | None
-) -> None:
-    """Print the inspection, the split that run would use, and the commands to run next."""
-    from evengraph.cli.training import given_split
-    from evengraph.report.terminal import inspection_view
-    from evengraph.splits import SPLITS
-
-    out.print(inspection_view(content))
-    if packed is not None and packed["num_nodes"] >= MIN_NODES:
-        out.print("", wing("disk").methods_view(packed), sep="\n")
-    if not source.is_dataset and source.default_split == "given":
-        split = given_split(source.graph, SPLITS["given"]().val)
-        print_sentence(f"Split: run uses {split}.")
-    commands = content["commands"]
-    for line in ("", "Next:", *commands) if commands else ():  # unwrapped, to be pasted
-        out.print(line, soft_wrap=True, markup=False, highlight=False)
-
-
-def _write_inspection(content: dict[str, Any], folder: Path, console: Console) -> None:
-    from evengraph.core.files import write_json
-    from evengraph.report.inspect_page import render_inspection
-    from evengraph.report.page import Link, write_html
-
-    paths = folder / "inspect.json", folder / "inspect.html"
-    write_json(content, paths[0])
-    links = [Link("inspect.json", "Inspection as JSON")]
-    write_html(render_inspection(content, links=links), paths[1])
-    print_written(*paths, console=console)
+        paths = to / "inspect.json", to / "inspect.html"
+        write_json(content, paths[0])
+        links = [Link("inspect.json", "Inspection as JSON")]
+        write_html(render_inspection(content, links=links), paths[1])
+        print_written(*paths, console=err if json else out)
 
 
 def _packed_content(data: str, columns: Columns) -> dict[str, Any] | None:
-    """What to know about a packed graph without reading it; None for any other graph.
-
-    It is large if the usual inspection would take more than a part of the memory.
-    """
+    """What to know about a packed graph without reading it; None for any other graph."""
     if columns or not is_packed(data):
         return None
     disk = wing("disk")
@@ -140,38 +123,25 @@ def _packed_content(data: str, columns: Columns) -> dict[str, Any] | None:
     return {**inspection.as_dict(), "large": large}
 
 
-def _print_packed(content: dict[str, Any], json: bool) -> None:
-    if json:
-        out.print(dumps(content, indent=1), soft_wrap=True, markup=False)
-    else:
-        out.print(wing("disk").packed_view(content))
-
-
 def _visible_labels(
-    graph: Graph,
-    share: float | None,
-    split: str | None,
-    options: dict[str, Any],
-    seed: int,
+    graph: Graph, share: float | None, split: str | None, options: dict[str, Any], seed: int
 ) -> tuple[Graph, Tensor | None]:
     """The graph, and the mask of the nodes whose labels to use; None stands for all."""
     from evengraph.cli.options import make_protocol
-    from evengraph.splits import Natural, SplitProtocol
+    from evengraph.splits import Natural
 
     if share is not None and split is not None:
         raise ValueError("give either --labelled or --split, not both.")
     if options and split is None:
         raise ValueError(f"--{next(iter(options))} needs --split, such as --split step.")
-    protocol: SplitProtocol
+    if share is not None and not 0 < share < 1:
+        raise ValueError(f"labelled must lie between 0 and 1, got {share}.")
     if share is not None:
-        if not 0 < share < 1:
-            raise ValueError(f"labelled must lie between 0 and 1, got {share}.")
-        protocol = Natural(train=share, val=(1 - share) / 2)
+        task = Natural(train=share, val=(1 - share) / 2)(graph, seed=seed)
     elif split is not None:
-        protocol = make_protocol(split, options)
+        task = make_protocol(split, options)(graph, seed=seed)
     else:
         return graph, None
-    task = protocol(graph, seed=seed)
     return task.graph, task.train
 
 
@@ -188,8 +158,7 @@ def _table_arguments(source: GraphSource) -> dict[str, Any]:
     if table is None or columns.label is None:
         return hashed
     table = normalize_table(table, "nodes")
-    used = {*source.tables.encoder.input_columns, columns.label, columns.id}
-    table = table[[column for column in table.columns if column in used]].assign(
-        **{columns.label: known_labels(table[columns.label], columns.unlabelled)}
-    )
+    used = {*encoder.input_columns, columns.label, columns.id}
+    table = table[[column for column in table.columns if column in used]].copy()
+    table[columns.label] = known_labels(table[columns.label], columns.unlabelled)
     return {"table": table, "label": columns.label, "id": columns.id, **hashed}

@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import fields
 from inspect import cleandoc
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 from rich.markup import escape
 
 from evengraph.cli.console import out, print_sentence
 from evengraph.cli.options import complete_method
-
-if TYPE_CHECKING:
-    from evengraph.methods import Method
 
 
 def methods(
@@ -80,25 +77,21 @@ def describe_method(name: str) -> Description:
     shared = {name: defaults[name] for name in training_fields()}
     own = {name: default for name, default in defaults.items() if name not in shared}
     departs = [f"Departs:{sections['Departs']}".rstrip()] if "Departs" in sections else []
+    method, edges = cls(), "not used"
+    if method.uses_graph:
+        edges = "with their weights" if method.uses_edge_weights else "without weights"
+        edges += ", each relation apart" if method.separate_relations else ""
     return Description(
         name=name,
         title=cls.title,
         idea=sections[""].partition("\n")[0],
         cost=_joined(sections.get("Cost", "")),
-        edges=_edges(cls()),
+        edges=edges,
         reference=_joined(sections.get("Reference", "")),
         fields=own | shared,
         meanings={name: meanings[name] for name in own | shared if name in meanings},
         text="\n\n".join(map(_paragraphs, [sections[""].strip(), *departs])),
     )
-
-
-def _edges(method: Method) -> str:
-    """What a method uses of the edges, in a few words."""
-    if not method.uses_graph:
-        return "not used"
-    weights = "with their weights" if method.uses_edge_weights else "without weights"
-    return f"{weights}, each relation apart" if method.separate_relations else weights
 
 
 def _sections(cls: type) -> dict[str, str]:

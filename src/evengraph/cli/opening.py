@@ -74,7 +74,13 @@ def _suggested(data: str) -> str:
     """How to name the two largest tables of a folder that are not called nodes and edges."""
     from shlex import quote
 
-    from evengraph.tables.read import table_suffix
+    from evengraph.tables.read import csv_header, table_suffix
+
+    def num_columns(path: Path) -> int:
+        if table_suffix(path).startswith((".csv", ".tsv")):  # others may have to be read as a whole
+            with suppress(OSError, ValueError):
+                return len(csv_header(path)[1])
+        return 0
 
     folder = Path(data).expanduser()
     paths = folder.iterdir() if folder.is_dir() else ()
@@ -82,20 +88,8 @@ def _suggested(data: str) -> str:
     if len(tables) < 2:
         return ""
     largest = sorted(tables, key=lambda path: -path.stat().st_size)[:2]
-    edges, nodes = sorted(largest, key=_num_columns)  # of equally many columns, the larger: edges
+    edges, nodes = sorted(largest, key=num_columns)  # of equally many columns, the larger: edges
     return f" Or pass both tables: {quote(str(nodes))} --edges {quote(str(edges))}"
-
-
-def _num_columns(path: Path) -> int:
-    """Columns of a CSV file; 0 for any other table, which may have to be read as a whole."""
-    from evengraph.tables.read import csv_header, table_suffix
-
-    if not table_suffix(path).startswith((".csv", ".tsv")):
-        return 0
-    try:
-        return len(csv_header(path)[1])
-    except (OSError, ValueError):
-        return 0
 
 
 def split_lists(columns: Columns) -> dict[str, Any]:
@@ -111,20 +105,15 @@ def warn_of_gaps(task: Task) -> None:
     names = task.class_names or tuple(map(str, range(task.num_classes)))
     missing = [name for name, size in zip(names, task.val_counts, strict=True) if not size]
     if missing:
-        err.print(
-            f"Warning: no validation node is of class {escape(', '.join(missing))}: the best epoch "
-            "and model are selected without regard to it.",
-            soft_wrap=True,
-        )
+        text = f"Warning: no validation node is of class {escape(', '.join(missing))}: the best "
+        err.print(f"{text}epoch and model are selected without regard to it.", soft_wrap=True)
 
 
 def show_classes(source: GraphSource) -> None:
     """Print the number of nodes per class of a user's graph."""
-    labels = source.graph.y
+    labels, tables = source.graph.y, source.tables
     counts = labels[labels >= 0].bincount().tolist()
-    names = source.graph.get("class_names") or ()
-    if source.tables is not None:
-        names = source.tables.class_names
+    names = tables.class_names if tables is not None else source.graph.get("class_names") or ()
     text = ", ".join(f"{name} {count:,}" for name, count in zip(names, counts, strict=False))
     if text:
         print_notes([f"{text}; {int((labels < 0).sum()):,} unlabelled"])
@@ -136,10 +125,7 @@ def written(path: Path) -> str:
 
 
 def check_folder(folder: Path) -> None:
-    """Check that a folder can be written to, before hours of training.
-
-    Missing folders are created and removed again, so that a run that fails leaves none behind.
-    """
+    """Check that a folder can be written to, before hours of training; leaves none behind."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -154,10 +140,6 @@ def check_folder(folder: Path) -> None:
                 path.rmdir()
 
 
-FOUND = ("label", "id", "source", "target", "split")
-"""Roles whose column may have been found, where the user named none."""
-
-
 def next_commands(
     data: str, columns: Columns, source: GraphSource, inspection: Inspection
 ) -> list[str]:
@@ -167,7 +149,9 @@ def next_commands(
     """
     from evengraph.inspection.findings import HETEROPHILY_OPTIONS, avoids_neighbours
     from evengraph.metrics.multiclass import has_rare_class
-    from evengraph.tables.columns import doubtful_classes
+    from evengraph.tables.columns import doubtful_classes, is_usual
+    from evengraph.tables.open import is_graph_file
+    from evengraph.tables.read import table_suffix
 
     if sum(count > 0 for count in inspection.labels.labelled) < 2:
         return []
@@ -175,7 +159,21 @@ def next_commands(
     if doubtful:
         unlabelled = ",".join([*filter(None, [columns.get("unlabelled")]), *doubtful])
         columns = {**columns, "unlabelled": unlabelled}
-    words = [data, *_options(columns, source, inspection)]
+    options, tables = dict(columns), source.tables
+    if tables is not None:
+        path = Path(source.data or "")
+        in_folder = path.is_dir() and not is_graph_file(path)
+        if source.data and (in_folder or table_suffix(path)):
+            for role in ("label", "id", "source", "target", "split"):  # found, but not as usual
+                name = getattr(tables.columns, role)
+                if name and not is_usual(role, name):
+                    options.setdefault(role, name)
+        known = {*tables.encoder.input_columns, *tables.encoder.item_names}
+        leaks = [leak.column for leak in inspection.leaks if leak.column in known]
+        leaks = [column for column in leaks if "," not in column]  # which --drop can name
+        if leaks:
+            options["drop"] = ",".join([*filter(None, [columns.get("drop")]), *leaks])
+    words = [data, *option_words(options)]
     compare = ["evengraph", "compare", *words]
     if avoids_neighbours(inspection):
         compare += HETEROPHILY_OPTIONS
@@ -192,17 +190,6 @@ def next_commands(
     return [join(command) for command in (*commands, compare)]
 
 
-def _options(columns: Columns, source: GraphSource, inspection: Inspection) -> list[str]:
-    """Options of the columns that were given or found, and those to drop."""
-    options: dict[str, str] = dict(columns)
-    if source.tables is not None:
-        options |= {role: name for role, name in _found(source).items() if role not in columns}
-        leaks = [leak.column for leak in inspection.leaks if _can_drop(leak.column, source)]
-        if leaks:
-            options["drop"] = ",".join([*filter(None, [columns.get("drop")]), *leaks])
-    return option_words(options)
-
-
 def option_words(options: Mapping[str, Any]) -> list[str]:
     """The options as on the command line; a switch is a word of its own."""
     return [
@@ -210,31 +197,6 @@ def option_words(options: Mapping[str, Any]) -> list[str]:
         for role, value in options.items()
         for word in (FLAGS.get(role, f"--{role}"), *([] if value is True else [value]))
     ]
-
-
-def _found(source: GraphSource) -> Mapping[str, str]:
-    """Columns that were found and are not called as usual, which the next command would find."""
-    from evengraph.tables.columns import is_usual
-
-    tables = source.tables
-    if tables is None or source.data is None or not _is_folder_or_table(Path(source.data)):
-        return {}
-    roles = {role: getattr(tables.columns, role) for role in FOUND}
-    return {role: name for role, name in roles.items() if name and not is_usual(role, name)}
-
-
-def _can_drop(column: str, source: GraphSource) -> bool:
-    """Whether a leak is a column of the nodes table, or an item of lists, that --drop can name."""
-    assert source.tables is not None
-    encoder = source.tables.encoder
-    return column in {*encoder.input_columns, *encoder.item_names} and "," not in column
-
-
-def _is_folder_or_table(path: Path) -> bool:
-    from evengraph.tables.open import is_graph_file
-    from evengraph.tables.read import table_suffix
-
-    return (path.is_dir() and not is_graph_file(path)) or bool(table_suffix(path))
 
 
 def predict_words(data: str, columns: Columns) -> list[str]:

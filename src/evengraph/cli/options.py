@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import wraps
 from glob import escape, glob
@@ -14,7 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
-import typer
+from typer import Argument, Option
 from typer.models import OptionInfo
 
 from evengraph.core.errors import unknown
@@ -32,9 +32,7 @@ def parse_methods(text: str) -> list[str]:
     from evengraph.pipeline.parameters import known_method
 
     parts = [part.strip() for part in text.split(",")]
-    if "all" in parts:
-        return list(METHODS)
-    return list(dict.fromkeys(known_method(part) for part in parts))
+    return list(METHODS if "all" in parts else dict.fromkeys(map(known_method, parts)))
 
 
 def parse_settings(
@@ -74,22 +72,19 @@ def parse_settings(
             if (current := METHODS[method].former_params.get(key)) is not None:
                 sentences.append(f"{key} of {METHODS[method].title} is now {current}.")
         if len(having) < len(methods):
-            sentences.append(_applied_to(text, having, lacking))
+            titles, without = (
+                ", ".join(METHODS[method].title for method in part) for part in (having, lacking)
+            )
+            reason = f" ({without} {'has' if len(lacking) == 1 else 'have'} no such parameter)"
+            sentences.append(f"{text} applied to {titles} only{reason if lacking else ''}.")
     for method, settings in texts.items():
-        _check_known(method, names[method], settings)
+        for name in (setting.partition("=")[0].strip() for setting in settings):
+            others = [m for m in METHODS if name in {item.name for item in fields(METHODS[m])}]
+            if name not in names[method] and others:  # a parameter of other methods
+                known = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")
+                has = f"{known} {'has' if len(others) == 1 else 'have'} it"
+                raise ValueError(f"{METHODS[method].title} has no parameter {name}; {has}.")
     return {method: parse_fields(METHODS[method], texts[method]) for method in methods}, sentences
-
-
-def _check_known(method: str, names: Sequence[str], settings: Sequence[str]) -> None:
-    """Raise for a parameter that other methods have, and name some of them."""
-    from evengraph.methods import METHODS
-
-    for name in (setting.partition("=")[0].strip() for setting in settings):
-        others = [m for m in METHODS if name in {item.name for item in fields(METHODS[m])}]
-        if name not in names and others:
-            known = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")
-            verb = "has" if len(others) == 1 else "have"
-            raise ValueError(f"{METHODS[method].title} has no parameter {name}; {known} {verb} it.")
 
 
 def _not_run(owner: str, methods: Sequence[str], text: str) -> str:
@@ -104,15 +99,6 @@ def _not_run(owner: str, methods: Sequence[str], text: str) -> str:
             f"compare --set {text}."
         )
     return message
-
-
-def _applied_to(setting: str, having: Sequence[str], lacking: Sequence[str]) -> str:
-    """Such as `alpha=2 applied to Uni-GNN only (GCN has no such parameter)`."""
-    from evengraph.methods import METHODS
-
-    titles, others = (", ".join(METHODS[m].title for m in part) for part in (having, lacking))
-    reason = f" ({others} {'has' if len(lacking) == 1 else 'have'} no such parameter)"
-    return f"{setting} applied to {titles} only{reason if lacking else ''}."
 
 
 def make_protocol(name: str, options: Mapping[str, Any]) -> SplitProtocol:
@@ -138,44 +124,47 @@ def parse_seconds(text: str) -> float:
     return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
 
 
-def complete_data(incomplete: str) -> list[str]:
-    """Names of data sets, and paths."""
-    return _starting(data_sets(), incomplete) + _paths(incomplete)
-
-
 def complete_data_set(incomplete: str) -> list[str]:
     """Names of data sets."""
-    return _starting(data_sets(), incomplete)
+    return [name for name in data_sets() if name.startswith(incomplete)]
+
+
+def complete_data(incomplete: str) -> list[str]:
+    """Names of data sets, and paths."""
+    return complete_data_set(incomplete) + _paths(incomplete)
 
 
 def complete_method(incomplete: str) -> list[str]:
     """Names of methods."""
-    return _starting(methods(), incomplete)
+    return [name for name in methods() if name.startswith(incomplete)]
 
 
 def complete_methods(incomplete: str) -> list[str]:
     """The last name of a list such as `gcn,unignn`; no name twice."""
     before, comma, last = incomplete.rpartition(",")
     listed = before.split(",")
-    names = [*methods(), *([] if comma else ["all"])]
-    return [f"{before}{comma}{name}" for name in _starting(names, last) if name not in listed]
+    names = [name for name in (*methods(), *([] if comma else ["all"])) if name not in listed]
+    return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
 
 
 def complete_experiment(incomplete: str) -> list[str]:
     """Names of experiments, and paths of others."""
-    return _starting(["all", *experiments()], incomplete) + _paths(incomplete, ".toml")
+    names = [name for name in ("all", *experiments()) if name.startswith(incomplete)]
+    return names + _paths(incomplete, ".toml")
 
 
 def data_sets() -> list[str]:
     """Names of all data sets."""
     text = files("evengraph").joinpath("datasets", "datasets.toml").read_text(encoding="utf-8")
-    return [*tomllib.loads(text), "toy", *_plugins("evengraph.datasets")]
+    plugins = entry_points(group="evengraph.datasets")
+    return [*tomllib.loads(text), "toy", *(entry.name for entry in plugins)]
 
 
 def methods() -> list[str]:
     """Names of all methods, in the order of `METHODS`."""
     text = files("evengraph").joinpath("methods", "__init__.py").read_text(encoding="utf-8")
-    return [*re.findall(r'^ +"(\w+)": \w+,$', text, flags=re.M), *_plugins("evengraph.methods")]
+    plugins = [entry.name for entry in entry_points(group="evengraph.methods")]
+    return [*re.findall(r'^ +"(\w+)": \w+,$', text, flags=re.M), *plugins]
 
 
 def experiments() -> list[str]:
@@ -183,14 +172,6 @@ def experiments() -> list[str]:
     text = files("evengraph").joinpath("lab", "sources.py").read_text(encoding="utf-8")
     tables = re.findall(r"^(?:EXPERIMENTS|BEYOND) = \((.*?)\)", text, flags=re.M | re.S)
     return re.findall(r'"(\w+)"', " ".join(tables))
-
-
-def _plugins(group: str) -> list[str]:
-    return [entry.name for entry in entry_points(group=group)]
-
-
-def _starting(names: Iterable[str], incomplete: str) -> list[str]:
-    return [name for name in names if name.startswith(incomplete)]
 
 
 def _paths(incomplete: str, suffix: str = "") -> list[str]:
@@ -205,78 +186,41 @@ BENCHMARKS = "Benchmark protocols"
 
 Data = Annotated[
     str,
-    typer.Argument(
+    Argument(
         help="A data set (evengraph data list), a folder with nodes.csv and edges.csv, a nodes "
         "table with --edges, a graph file (.graphml, .npz, .pt), or a packed graph.",
         metavar="DATA",
         autocompletion=complete_data,
     ),
 ]
+HELP = {
+    "root": "Folder of data sets in PyG's layout, read-only.",
+    "minority": "Number of minority classes.",
+    "ratio": "Size of the smallest class divided by that of the largest.",
+    "train": "Share of each class for training. Default: 0.1, or 0.6 for your own files.",
+    "val": "Share of each class for validation. Default: 0.1, or 0.2 for your own files.",
+    "set": "Set a parameter of every method that has it, or of one method: "
+    "iceberg.learning_rate=0.1. May be repeated.",
+    "miss": "Two classes: cost of missing a node of the rarer class. The threshold then minimises "
+    "cost instead of maximising F1.",
+    "alarm": "Two classes: cost of a false alarm. Default: 1.",
+    "align": "In a graph without known nodes, undo shifts of whole numeric columns since training.",
+    "memory": "Packed graphs: work from disk within this much memory, such as 4GB. By default this "
+    "happens only if the graph does not fit, with half of the free memory.",
+}
 DataRoot = Annotated[
-    Path | None,
-    typer.Option(
-        help="Folder of data sets in PyG's layout, read-only.",
-        metavar="DIR",
-        rich_help_panel=BENCHMARKS,
-    ),
+    Path | None, Option(help=HELP["root"], metavar="DIR", rich_help_panel=BENCHMARKS)
 ]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
-Minority = Annotated[
-    int | None, typer.Option(help="Number of minority classes.", rich_help_panel=BENCHMARKS)
-]
-Ratio = Annotated[
-    float | None,
-    typer.Option(
-        help="Size of the smallest class divided by that of the largest.",
-        rich_help_panel=BENCHMARKS,
-    ),
-]
-Train = Annotated[
-    float | None,
-    typer.Option(help="Share of each class for training. Default: 0.1, or 0.6 for your own files."),
-]
-Val = Annotated[
-    float | None,
-    typer.Option(
-        help="Share of each class for validation. Default: 0.1, or 0.2 for your own files."
-    ),
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        help="Set a parameter of every method that has it, or of one method: "
-        "iceberg.learning_rate=0.1. May be repeated.",
-        metavar="NAME=VALUE",
-    ),
-]
-
-CostMiss = Annotated[
-    float | None,
-    typer.Option(
-        help="Two classes: cost of missing a node of the rarer class. The threshold then minimises "
-        "cost instead of maximising F1."
-    ),
-]
-CostAlarm = Annotated[
-    float | None, typer.Option(help="Two classes: cost of a false alarm. Default: 1.")
-]
-
-Align = Annotated[
-    bool,
-    typer.Option(
-        "--align/--no-align",
-        help="In a graph without known nodes, undo shifts of whole numeric columns since training.",
-    ),
-]
-Memory = Annotated[
-    str | None,
-    typer.Option(
-        help="Packed graphs: work from disk within this much memory, such as 4GB. By default this "
-        "happens only if the graph does not fit, with half of the free memory.",
-        metavar="SIZE",
-    ),
-]
+Device = Annotated[str, Option(help="auto, cpu, cuda or cuda:1.")]
+Minority = Annotated[int | None, Option(help=HELP["minority"], rich_help_panel=BENCHMARKS)]
+Ratio = Annotated[float | None, Option(help=HELP["ratio"], rich_help_panel=BENCHMARKS)]
+Train = Annotated[float | None, Option(help=HELP["train"])]
+Val = Annotated[float | None, Option(help=HELP["val"])]
+Settings = Annotated[list[str] | None, Option("--set", help=HELP["set"], metavar="NAME=VALUE")]
+CostMiss = Annotated[float | None, Option(help=HELP["miss"])]
+CostAlarm = Annotated[float | None, Option(help=HELP["alarm"])]
+Align = Annotated[bool, Option("--align/--no-align", help=HELP["align"])]
+Memory = Annotated[str | None, Option(help=HELP["memory"], metavar="SIZE")]
 
 Columns = dict[str, str]
 """The column options that the user gave, by the names of `open_graph`'s parameters."""
@@ -327,7 +271,7 @@ def column_options(*names: str) -> Callable[[Callable[..., None]], Callable[...,
             default=None,
             annotation=Annotated[
                 bool | None if name in SWITCHES else str | None,
-                typer.Option(
+                Option(
                     FLAGS.get(name, f"--{name}"), help=COLUMN_HELP[name], rich_help_panel=OWN_FILES
                 ),
             ],

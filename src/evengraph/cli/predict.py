@@ -7,15 +7,15 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.markup import escape
+from typer import Argument, Option
 
 from evengraph.cli.console import err, out, print_notes, print_sentence, print_written
 from evengraph.cli.options import COLUMN_HELP, Align, CostAlarm, CostMiss, Memory
 from evengraph.core.wings import stays_on_disk, wing
 
 if TYPE_CHECKING:
-    from evengraph.pipeline.model_info import ModelInfo, NewNodes
+    from evengraph.pipeline.model_info import NewNodes
     from evengraph.pipeline.predictions import NodePredictions
     from evengraph.pipeline.table_model import TableModel
 
@@ -28,38 +28,47 @@ def show_drift(predictions: NodePredictions) -> None:
         print_sentence(f"Warning: {escape(sentence)}", err)
 
 
-def show_predictions(
-    model: TableModel,
-    nodes: NewNodes,
-    predictions: NodePredictions,
-    *,
-    calibrated: bool,
-    top: int | None,
+def _show_predictions(
+    model: TableModel, nodes: NewNodes, found: NodePredictions, *, calibrated: bool, top: int | None
 ) -> None:
     """Print the number of nodes per class, flagged nodes, suspects and how they were decided."""
     from evengraph.metrics.calibration import RELIABLE_NODES
 
-    frame = predictions.frame
-    calibrator = model.info.calibrator
+    frame, calibrator = found.frame, model.info.calibrator
     if calibrated and calibrator is not None:
         print_sentence(calibrator.describe())
         if calibrator.temperature != 1 and calibrator.nodes < RELIABLE_NODES:
-            print_sentence(
-                f"Warning: {calibrator.nodes} held-out nodes are few, fewer than "
-                f"{RELIABLE_NODES}: calibrated probabilities are rough.",
-                err,
-            )
+            few = f"{calibrator.nodes} held-out nodes are few, fewer than {RELIABLE_NODES}"
+            print_sentence(f"Warning: {few}: calibrated probabilities are rough.", err)
     predicted = frame["class"].astype(str)  # classes may be integers
     for name in model.classes_:
         out.print(f"{int((predicted == name).sum()):>10,}  {escape(name)}")
-    threshold = predictions.threshold
-    if threshold is not None:
+    if (threshold := found.threshold) is not None:
         curve = model.info.cost_curve
         goal = "the lowest cost" if curve is not None and curve.costs else "the best F1"
         show_flags(frame, model.classes_[threshold.positive], threshold.value, goal)
         if top is not None:
-            _show_suspects(model, nodes, predictions, threshold.positive, top)
-    show_decisions(predictions, model.info)
+            _show_suspects(model, nodes, found, threshold.positive, top)
+    if found.shares is not None:
+        shares = (f"{escape(name)} {share:.1%}" for name, share in found.shares.items())
+        print_sentence(
+            f"corrected for these class shares: {', '.join(shares)}; assumes that nodes of a class "
+            "look as in training, and only their share has changed"
+        )
+    level, risk = found.abstention, model.info.risk
+    if level is None or risk is None:
+        return
+    every, count = risk.levels[0], int(frame["abstained"].sum())
+    if level == every:
+        text = f"the error on {risk.nodes:,} held-out nodes is {every.error:.1%} without it"
+    else:
+        text = (
+            f"confidence below {format_probability(level.confidence)}. On {risk.nodes:,} "
+            f"held-out nodes that leaves {level.coverage:.0%}, with an error of "
+            f"{level.error:.1%} instead of {every.error:.1%} (mean over classes "
+            f"{level.balanced_error:.1%} instead of {every.balanced_error:.1%})"
+        )
+    print_sentence(f"{count:>10,}  abstained: {text}")
 
 
 def _show_suspects(
@@ -72,14 +81,8 @@ def _show_suspects(
     name = model.classes_[positive]
     scores = predictions.frame[f"p_{name}"].to_numpy()
     with err.status("explaining"):
-        found = suspects(
-            model.method_,
-            nodes,
-            scores,
-            positive=positive,
-            count=count,
-            graph=predictions.graph,
-        )
+        graph = predictions.graph
+        found = suspects(model.method_, nodes, scores, positive=positive, count=count, graph=graph)
     table = plain_table(["", "id", f"p({escape(name)})", "speaks for it"])
     for rank, one in enumerate(found, start=1):
         shown = format_probability(one.probability)
@@ -87,30 +90,6 @@ def _show_suspects(
     out.print()
     out.print(table)
     out.print()
-
-
-def show_decisions(predictions: NodePredictions, info: ModelInfo) -> None:
-    """Print the class shares that probabilities were corrected for, and what abstaining gains."""
-    if predictions.shares is not None:
-        shares = (f"{escape(name)} {share:.1%}" for name, share in predictions.shares.items())
-        print_sentence(
-            f"corrected for these class shares: {', '.join(shares)}; assumes that nodes of a class "
-            "look as in training, and only their share has changed"
-        )
-    level, risk = predictions.abstention, info.risk
-    if level is None or risk is None:
-        return
-    every, count = risk.levels[0], int(predictions.frame["abstained"].sum())
-    if level == every:
-        text = f"the error on {risk.nodes:,} held-out nodes is {every.error:.1%} without it"
-    else:
-        text = (
-            f"confidence below {format_probability(level.confidence)}. On {risk.nodes:,} "
-            f"held-out nodes that leaves {level.coverage:.0%}, with an error of "
-            f"{level.error:.1%} instead of {every.error:.1%} (mean over classes "
-            f"{level.balanced_error:.1%} instead of {every.balanced_error:.1%})"
-        )
-    print_sentence(f"{count:>10,}  abstained: {text}")
 
 
 def show_flags(frame: Any, name: str, threshold: float, goal: str = "the best F1") -> None:
@@ -140,74 +119,42 @@ def format_probability(value: float) -> str:
     return f"{value:.{3 if gap <= 0 else max(3, 1 - math.floor(math.log10(gap)))}f}"
 
 
-ModelFolder = Annotated[Path, typer.Argument(help="Folder that evengraph run --save wrote.")]
-Nodes = Annotated[
-    Path,
-    typer.Argument(
-        help="A folder with nodes.csv and edges.csv, a nodes table, or a graph file "
-        "(.graphml, .npz, .pt)."
-    ),
-]
-Edges = Annotated[Path | None, typer.Argument(help="Edges table, if DATA is a nodes table.")]
-Out = Annotated[
-    Path, typer.Option("--out", help="A .csv or .parquet file; with --memory also .npy.")
-]
-Known = Annotated[
-    str | None,
-    typer.Option(
-        help="Known folder or nodes table that the new nodes are connected to.", metavar="PATH"
-    ),
-]
-KnownEdges = Annotated[str | None, typer.Option(help="Edges table, if --known is a nodes table.")]
-Lists = Annotated[Path | None, typer.Option(help=COLUMN_HELP["lists"])]
-Calibrated = Annotated[
-    bool, typer.Option("--calibrated", help="Calibrate probabilities on validation nodes.")
-]
-Top = Annotated[
-    int | None,
-    typer.Option(
-        help="Two classes: also list this many of the most suspicious nodes, with reasons."
-    ),
-]
-Prior = Annotated[
-    str | None,
-    typer.Option(
-        help="Correct probabilities for class shares that differ from training: estimate, or the "
-        "shares, such as yes=0.1,no=0.9.",
-        metavar="SHARES",
-    ),
-]
-Abstain = Annotated[
-    float | None,
-    typer.Option(
-        help="Leave this share of the nodes undecided, the least certain ones; such as 0.1."
-    ),
-]
-MaxError = Annotated[
-    float | None,
-    typer.Option(help="Leave as many nodes undecided as it takes for this error on validation."),
-]
-OnlyUnlabelled = Annotated[
-    bool, typer.Option("--only-unlabelled", help="Predict only nodes without a label.")
-]
+HELP = {
+    "model": "Folder that evengraph run --save wrote.",
+    "data": "A folder with nodes.csv and edges.csv, a nodes table, or a graph file (.graphml, "
+    ".npz, .pt).",
+    "edges": "Edges table, if DATA is a nodes table.",
+    "out": "A .csv or .parquet file; with --memory also .npy.",
+    "known": "Known folder or nodes table that the new nodes are connected to.",
+    "known_edges": "Edges table, if --known is a nodes table.",
+    "calibrated": "Calibrate probabilities on validation nodes.",
+    "top": "Two classes: also list this many of the most suspicious nodes, with reasons.",
+    "prior": "Correct probabilities for class shares that differ from training: estimate, or the "
+    "shares, such as yes=0.1,no=0.9.",
+    "abstain": "Leave this share of the nodes undecided, the least certain ones; such as 0.1.",
+    "max_error": "Leave as many nodes undecided as it takes for this error on validation.",
+    "only_unlabelled": "Predict only nodes without a label.",
+}
 
 
 def predict(
-    model: ModelFolder,
-    data: Nodes,
-    edges: Edges = None,
-    to: Out = Path("predictions.csv"),
-    known: Known = None,
-    known_edges: KnownEdges = None,
-    lists: Lists = None,
-    calibrated: Calibrated = False,
+    model: Annotated[Path, Argument(help=HELP["model"])],
+    data: Annotated[Path, Argument(help=HELP["data"])],
+    edges: Annotated[Path | None, Argument(help=HELP["edges"])] = None,
+    to: Annotated[Path, Option("--out", help=HELP["out"])] = Path("predictions.csv"),
+    known: Annotated[str | None, Option(help=HELP["known"], metavar="PATH")] = None,
+    known_edges: Annotated[str | None, Option(help=HELP["known_edges"])] = None,
+    lists: Annotated[Path | None, Option(help=COLUMN_HELP["lists"])] = None,
+    calibrated: Annotated[bool, Option("--calibrated", help=HELP["calibrated"])] = False,
     cost_miss: CostMiss = None,
     cost_alarm: CostAlarm = None,
-    top: Top = None,
-    prior: Prior = None,
-    abstain: Abstain = None,
-    max_error: MaxError = None,
-    only_unlabelled: OnlyUnlabelled = False,
+    top: Annotated[int | None, Option(help=HELP["top"])] = None,
+    prior: Annotated[str | None, Option(help=HELP["prior"], metavar="SHARES")] = None,
+    abstain: Annotated[float | None, Option(help=HELP["abstain"])] = None,
+    max_error: Annotated[float | None, Option(help=HELP["max_error"])] = None,
+    only_unlabelled: Annotated[
+        bool, Option("--only-unlabelled", help=HELP["only_unlabelled"])
+    ] = False,
     align: Align = True,
     memory: Memory = None,
 ) -> None:
@@ -215,6 +162,8 @@ def predict(
     from evengraph.cli.opening import check_folder
     from evengraph.metrics.decisions import Costs
     from evengraph.pipeline.table_model import TableModel
+    from evengraph.tables import UnknownNodeError
+    from evengraph.tables.read import table_suffix
 
     costs = Costs.of(cost_miss, cost_alarm)
     if memory is not None or stays_on_disk(data):
@@ -232,51 +181,35 @@ def predict(
     if top is not None and table_model.info.threshold is None:
         raise ValueError("--top lists nodes of the rarer of two classes; this model has none.")
     check_folder(to.parent)
-    new = _open(table_model, data, edges, (known, known_edges), only_unlabelled, lists)
-    print_notes(new.notes, err)
-    if new.num_isolated:
-        print_sentence(
-            f"New nodes without edges: {new.num_isolated:,} of {len(new.ids):,}; their "
-            "predictions cannot use the graph.",
-            err,
-        )
-    with err.status("predicting"):
-        predictions = table_model.predictions(
-            new,
-            calibrated=calibrated,
-            prior=parse_prior(prior),
-            abstain=abstain,
-            max_error=max_error,
-            align=align,
-        )
-    show_drift(predictions)
-    write_predictions(predictions.frame, to)
-    show_predictions(table_model, new, predictions, calibrated=calibrated, top=top)
-    print_written(to)
-
-
-def _open(
-    model: TableModel,
-    data: Path,
-    edges: Path | None,
-    known: tuple[str | None, str | None],
-    only_unlabelled: bool,
-    lists: Path | None,
-) -> NewNodes:
-    """Open the nodes to predict; `known` is the graph that they attach to."""
-    from evengraph.tables import UnknownNodeError
-
-    tables = _known_tables(*known)
+    if known is None and known_edges is not None:
+        raise ValueError("--known-edges goes with --known, which names the nodes table.")
+    if known is not None and known_edges is None and table_suffix(Path(known)):
+        raise ValueError(f"--known-edges must name the edges table that belongs to {known}.")
+    tables = None if known is None else (known, known_edges)
     try:
-        return model.open(data, edges, known=tables, only_unlabelled=only_unlabelled, lists=lists)
+        new = table_model.open(
+            data, edges, known=tables, only_unlabelled=only_unlabelled, lists=lists
+        )
     except UnknownNodeError as error:
         if tables is not None:
             raise
         hint = "Nodes of the known graph? Name its folder with --known."
         raise ValueError(f"{error} {hint}") from None
+    print_notes(new.notes, err)
+    if new.num_isolated:
+        count = f"{new.num_isolated:,} of {len(new.ids):,}"
+        text = f"New nodes without edges: {count}; their predictions cannot use the graph."
+        print_sentence(text, err)
+    with err.status("predicting"):
+        options = {"calibrated": calibrated, "prior": _parse_prior(prior), "align": align}
+        predictions = table_model.predictions(new, abstain=abstain, max_error=max_error, **options)
+    show_drift(predictions)
+    write_predictions(predictions.frame, to)
+    _show_predictions(table_model, new, predictions, calibrated=calibrated, top=top)
+    print_written(to)
 
 
-def parse_prior(text: str | None) -> str | dict[str, float] | None:
+def _parse_prior(text: str | None) -> str | dict[str, float] | None:
     """`estimate`, or the shares of classes."""
     if text is None or "=" not in text:
         return text
@@ -285,19 +218,6 @@ def parse_prior(text: str | None) -> str | dict[str, float] | None:
         return {name.strip(): float(value) for name, _, value in pairs}
     except ValueError:
         raise ValueError(f"--prior takes estimate or yes=0.1,no=0.9, got {text}.") from None
-
-
-def _known_tables(known: str | None, edges: str | None) -> Any:
-    """The known graph as `TableModel` takes it."""
-    from evengraph.tables.read import table_suffix
-
-    if known is None:
-        if edges is not None:
-            raise ValueError("--known-edges goes with --known, which names the nodes table.")
-        return None
-    if edges is None and table_suffix(Path(known)):
-        raise ValueError(f"--known-edges must name the edges table that belongs to {known}.")
-    return known, edges
 
 
 def write_predictions(frame: Any, path: Path) -> None:

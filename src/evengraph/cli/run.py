@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from evengraph.cli.console import print_notes
 from evengraph.cli.opening import check_folder
@@ -35,84 +34,49 @@ if TYPE_CHECKING:
     from evengraph.splits import SplitProtocol
 
 
-NUM_SPLITS, FIRST_SEED = 3, 5
-IN_MEMORY = ("longtail", "bytime")
-"""Split protocols that change the edges of a graph."""
-
-Methods = Annotated[
-    str | None,
-    typer.Option(
-        help="A method, several to compare (gcn,lte4g), or all; see evengraph methods. By default "
-        "auto, which tries several models for up to two minutes per split (--set time_limit=300 "
-        "for five).",
-        autocompletion=complete_methods,
-    ),
-]
-Split = Annotated[
-    str | None,
-    typer.Option(
-        "--split",
-        rich_help_panel=BENCHMARKS,
-        help="Split protocol: step, longtail, natural, publicstep, folds, given, bytime or "
-        "semisupervised (20 positive and 80 negative labels). Default: step for named data "
-        "sets; your split or time column, or natural, for your own files.",
-    ),
-]
-Splits = Annotated[
-    str | None,
-    typer.Option(
-        help="How many random splits, or which, such as 5,6,7 or 5-24. Default: 3 (5,6,7), or 10 "
-        "with semisupervised."
-    ),
-]
-Preset = Annotated[
-    bool,
-    typer.Option(
-        help="Use the parameters tuned or published for this setting, if any.",
-        rich_help_panel=BENCHMARKS,
-    ),
-]
-Out = Annotated[Path | None, typer.Option("--out", help="Folder for result.json and report.html.")]
-Map = Annotated[
-    bool,
-    typer.Option(
-        "--map", help="Draw a map of the nodes (t-SNE) on the page; takes up to half a minute."
-    ),
-]
-Save = Annotated[
-    Path | None, typer.Option(help="Folder to save the model to, for predict and explain.")
-]
-Refit = Annotated[
-    bool | None,
-    typer.Option(
-        "--refit/--no-refit",
-        help="After testing, retrain the best model with the test labels added. Default with "
-        "--save on your own files.",
-    ),
-]
+HELP = {
+    "method": "A method, several to compare (gcn,lte4g), or all; see evengraph methods. By default "
+    "auto, which tries several models for up to two minutes per split (--set time_limit=300 for "
+    "five).",
+    "split": "Split protocol: step, longtail, natural, publicstep, folds, given, bytime or "
+    "semisupervised (20 positive and 80 negative labels). Default: step for named data sets; your "
+    "split or time column, or natural, for your own files.",
+    "splits": "How many random splits, or which, such as 5,6,7 or 5-24. Default: 3 (5,6,7), or 10 "
+    "with semisupervised.",
+    "preset": "Use the parameters tuned or published for this setting, if any.",
+    "out": "Folder for result.json and report.html.",
+    "map": "Draw a map of the nodes (t-SNE) on the page; takes up to half a minute.",
+    "save": "Folder to save the model to, for predict and explain.",
+    "refit": "After testing, retrain the best model with the test labels added. Default with "
+    "--save on your own files.",
+}
 
 
 @column_options()
 def run(
     data: Data,
     columns: Columns,
-    method: Methods = None,
-    split_name: Split = None,
+    method: Annotated[
+        str | None, Option(help=HELP["method"], autocompletion=complete_methods)
+    ] = None,
+    split_name: Annotated[
+        str | None, Option("--split", help=HELP["split"], rich_help_panel=BENCHMARKS)
+    ] = None,
     minority: Minority = None,
     ratio: Ratio = None,
     train: Train = None,
     val: Val = None,
-    splits: Splits = None,
+    splits: Annotated[str | None, Option(help=HELP["splits"])] = None,
     cost_miss: CostMiss = None,
     cost_alarm: CostAlarm = None,
     settings: Settings = None,
-    preset: Preset = True,
+    preset: Annotated[bool, Option(help=HELP["preset"], rich_help_panel=BENCHMARKS)] = True,
     device: Device = "auto",
     data_root: DataRoot = None,
-    to: Out = None,
-    save: Save = None,
-    draw_map: Map = False,
-    refit: Refit = None,
+    to: Annotated[Path | None, Option("--out", help=HELP["out"])] = None,
+    save: Annotated[Path | None, Option(help=HELP["save"])] = None,
+    draw_map: Annotated[bool, Option("--map", help=HELP["map"])] = False,
+    refit: Annotated[bool | None, Option("--refit/--no-refit", help=HELP["refit"])] = None,
     memory: Memory = None,
 ) -> None:
     """Train and test one or several methods, once per split, and write a report."""
@@ -123,6 +87,7 @@ def run(
     from evengraph.core.machine import keep_freed_memory, pick_device
     from evengraph.datasets import DATASETS
     from evengraph.methods import DEFAULT_METHOD, DEFAULT_ON_DISK, METHODS
+    from evengraph.methods.bases.saving import check_model_folder
     from evengraph.metrics.decisions import Costs
     from evengraph.pipeline.executor import Executor
     from evengraph.pipeline.parameters import parse_splits
@@ -134,10 +99,14 @@ def run(
     if not on_disk:  # otherwise memory is limited
         keep_freed_memory()
     names = parse_methods(method or (DEFAULT_ON_DISK if on_disk else DEFAULT_METHOD))
-    _check_save(save, names)
-    splits = splits or str(DRAWS.get(split_name or "", NUM_SPLITS))
+    if save is not None:  # before anything is trained
+        if len(names) > 1:
+            raise ValueError("--save saves one model; name one --method.")
+        check_model_folder(save)
+        check_folder(save.parent)
+    splits = splits or str(DRAWS.get(split_name or "", 3))
     params, sentences = parse_settings(names, settings or [])
-    seeds = parse_splits(splits, FIRST_SEED)
+    seeds = parse_splits(splits, first=5)
     source, costs = None, Costs.of(cost_miss, cost_alarm)
     if on_disk or data not in DATASETS:
         where = str(ranks.device(device))
@@ -164,60 +133,36 @@ def run(
         costs=costs,
         disk=source.disk,
     )
-    _check_on_disk(plan, refit, draw_map)
-    print_notes([*sentences, *_check_split(plan)])
-    parts = [*(settings or []), *([] if preset else ["no-preset"]), f"splits={splits}"]
-    folder = own_folder(to or Path("runs") / _folder_name(plan, options, parts), "run")
+    print_notes([*sentences, *_check(plan, refit, draw_map)])
+    # a folder per combination of options, so that one run does not replace another
+    parts = [source.name, split, *(f"{name}={value}" for name, value in options.items())]
+    parts += ["+".join(methods), *(settings or []), *([] if preset else ["no-preset"])]
+    parts += [f"splits={splits}", *([f"costs={costs.miss:g},{costs.alarm:g}"] if costs else [])]
+    usual = Path("runs", "-".join(parts).replace("/", "_").replace(" ", ""))
+    folder = own_folder(to or usual, "run")
     if refit is None:
         refit = save is not None and not source.is_dataset and source.disk is None
     target = pick_device("cpu" if on_disk else device)  # a graph on disk has its own device
     executor = Executor(device=str(target), keep_interrupted=not plan.several)
-    train_methods(
-        plan,
-        source,
-        executor,
-        folder=folder,
-        presets=presets,
-        save=save,
-        refit=refit,
-        draw_map=draw_map,
-    )
+    about: dict[str, Any] = {"presets": presets, "refit": refit, "draw_map": draw_map}
+    train_methods(plan, source, executor, folder=folder, save=save, **about)
 
 
-def _check_save(folder: Path | None, methods: Sequence[str]) -> None:
-    """Raise if no model can be saved there, before anything is trained."""
-    from evengraph.methods.bases.saving import check_model_folder
-
-    if folder is None:
-        return
-    if len(methods) > 1:
-        raise ValueError("--save saves one model; name one --method.")
-    check_model_folder(folder)
-    check_folder(folder.parent)
-
-
-def _check_on_disk(plan: RunPlan, refit: bool | None, draw_map: bool) -> None:
-    """Raise for what needs the whole graph in memory, and for a map without scikit-learn."""
+def _check(plan: RunPlan, refit: bool | None, draw_map: bool) -> list[str]:
+    """Raise for what this graph cannot do, warn of gaps; returns what else to know."""
+    from evengraph.cli.opening import warn_of_gaps
     from evengraph.pipeline.explanation import import_tsne
 
     if draw_map:
-        import_tsne()
-    if plan.disk is None:
-        return
-    if draw_map:
-        raise ValueError("--map needs the whole graph in memory.")
-    for method in plan.methods.values():
-        wing("disk").check_method(method)
-    if plan.imbalance in IN_MEMORY:
-        raise ValueError(f"--split {plan.imbalance} needs the whole graph in memory.")
-    if refit:
-        raise ValueError("--refit needs the whole graph in memory.")
-
-
-def _check_split(plan: RunPlan) -> list[str]:
-    """Raise if the graph cannot be split so, warn of gaps; returns what else to know."""
-    from evengraph.cli.opening import warn_of_gaps
-
+        import_tsne()  # raises without scikit-learn
+    if plan.disk is not None:
+        changes = plan.imbalance in ("longtail", "bytime")  # the edges
+        needing = {"--map": draw_map, f"--split {plan.imbalance}": changes, "--refit": refit}
+        for method in plan.methods.values():
+            wing("disk").check_method(method)
+        for option, given in needing.items():
+            if given:
+                raise ValueError(f"{option} needs the whole graph in memory.")
     task = plan.task(plan.seeds[0])
     if plan.costs is not None and task.num_classes != 2:
         raise ValueError(f"costs are for two classes, this graph has {task.num_classes}.")
@@ -229,11 +174,7 @@ def _check_split(plan: RunPlan) -> list[str]:
 
 
 def _presets(
-    data: str,
-    source: GraphSource | None,
-    split: str,
-    protocol: SplitProtocol,
-    methods: Sequence[str],
+    data: str, source: GraphSource | None, split: str, protocol: SplitProtocol, methods: list[str]
 ) -> dict[str, dict[str, Any]]:
     """Parameters by method: the paper's and presets of a data set, defaults of a user's graph."""
     from evengraph.methods import METHODS
@@ -253,11 +194,3 @@ def _presets(
         name: {**(PAPER if paper_cell(*setting) else {}), **(preset_for(*setting) or {})}
         for name, setting in settings.items()
     }
-
-
-def _folder_name(plan: RunPlan, options: Mapping[str, Any], parts: Sequence[str]) -> str:
-    """A folder per combination of options, so that one run does not replace another."""
-    given = (f"{name}={value}" for name, value in options.items())
-    costs = [] if plan.costs is None else [f"costs={plan.costs.miss:g},{plan.costs.alarm:g}"]
-    parts = [plan.dataset, plan.imbalance, *given, "+".join(plan.methods), *parts, *costs]
-    return "-".join(parts).replace("/", "_").replace(" ", "")

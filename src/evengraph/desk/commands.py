@@ -1,13 +1,14 @@
-"""evengraph desk: label nodes in the browser."""
+"""evengraph suggest and evengraph desk."""
 
 from __future__ import annotations
 
 import re
 import sys
+from dataclasses import asdict, replace
 from getpass import getuser
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
@@ -19,201 +20,23 @@ from evengraph.cli.options import (
     DataRoot,
     column_options,
     complete_data,
-    complete_methods,
+    complete_method,
 )
 
 if TYPE_CHECKING:
-    from evengraph.desk import LearningCurve, Pool, Suggestions
-    from evengraph.desk.desk import Desk, DeskOptions
+    from evengraph.desk import LearningCurve, Suggestions
+    from evengraph.desk.desk import Desk
     from evengraph.desk.label_file import LabelFile
     from evengraph.desk.nodes import DeskNodes
-
 
 Classes = Annotated[
     str | None,
     typer.Option(help="Further classes that nobody has labelled yet, such as honest,fraud."),
 ]
-Labels = Annotated[
-    Path | None,
-    typer.Option(
-        help="SQLite file for the labels. Default: named after DATA and the label column."
-    ),
-]
-Who = Annotated[str | None, typer.Option(help="Name stored with your labels. Default: your login.")]
-Method = Annotated[
-    str | None,
-    typer.Option(help="Method that learns from the labels.", autocompletion=complete_methods),
-]
-TimeLimit = Annotated[
-    str, typer.Option(help="Time limit of one training run of auto, such as 30s or 5m.")
-]
-RetrainEvery = Annotated[
-    int, typer.Option(help="Retrain after this many labels; 0 for never.", min=0)
-]
-Model = Annotated[
-    Path | None,
-    typer.Option(help="Triage: review the suspects of a model that run --save wrote."),
-]
-Find = Annotated[
-    str | None, typer.Option(help="With --model: the class to find. Default: the rarer of two.")
-]
-Export = Annotated[
-    Path | None,
-    typer.Option(help="Write the labelled table to a .csv or .parquet file and exit."),
-]
-Port = Annotated[int, typer.Option(help="Port on 127.0.0.1; 0 picks a free one.", min=0)]
-Open = Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")]
 
 
-@column_options()
-def desk(
-    data: Data,
-    columns: Columns,
-    classes: Classes = None,
-    labels: Labels = None,
-    who: Who = None,
-    method: Method = None,
-    time_limit: TimeLimit = "30s",
-    retrain_every: RetrainEvery = 10,
-    model: Model = None,
-    find: Find = None,
-    export: Export = None,
-    port: Port = 0,
-    open_page: Open = True,
-    data_root: DataRoot = None,
-) -> None:
-    """Label nodes in the browser, the most useful first, while a model learns from them."""
-    from evengraph.cli.options import parse_seconds
-    from evengraph.desk.server import import_server
-    from evengraph.methods import DEFAULT_METHOD
-    from evengraph.pipeline.parameters import known_method
-
-    if find is not None and model is None:
-        raise ValueError("--find goes with --model.")
-    if export is None:
-        import_server()  # fails before tables are read
-    seconds = parse_seconds(time_limit)
-    name = known_method(method or DEFAULT_METHOD)
-    names = [part.strip() for part in (classes or "").split(",") if part.strip()]
-    with err.status(f"reading {escape(data)}"):
-        from evengraph.desk.desk import DeskOptions
-
-        nodes, rows, table_model = _open(data, columns, names, model, data_root)
-        stem = re.sub(r"[^\w.-]+", "_", f"{nodes.name}-{nodes.column}")
-        path = labels or Path(f"{stem}.labels.sqlite")
-        folder = model or path.with_name(f"{path.name.removesuffix('.sqlite')}.model")
-        options = DeskOptions(
-            method=name, time_limit=seconds, retrain_every=retrain_every, folder=folder.resolve()
-        )
-        file = _label_file(path, nodes)
-    print_notes(nodes.notes, err)
-    if export is not None:
-        _export(nodes, file, export)
-        return
-    made = _make_desk(nodes, file, options, names, table_model, find, rows)
-    _serve(made, who or _login(), port, open_page and sys.stdout.isatty())
-
-
-def _open(
-    data: str, columns: Columns, classes: list[str], model: Path | None, root: Path | None
-) -> tuple[DeskNodes, list[int], Any]:
-    """The nodes, the rows to go through and the model of a triage."""
-    from evengraph.cli.opening import split_lists
-    from evengraph.desk.nodes import open_for_model, open_nodes
-
-    if model is None:
-        nodes = open_nodes(data, split_lists(columns), classes=classes, root=root)
-        return nodes, [], None
-    from evengraph.pipeline.table_model import TableModel
-
-    table_model = TableModel.load(model)
-    edges = columns.pop("edges", None)
-    columns.pop("label", None)  # the model knows it
-    return *open_for_model(table_model, data, edges, columns), table_model
-
-
-def _label_file(path: Path, nodes: DeskNodes) -> LabelFile:
-    from evengraph.desk.label_file import LabelFile
-
-    return LabelFile(path, nodes.column)
-
-
-def _make_desk(
-    nodes: DeskNodes,
-    file: LabelFile,
-    options: DeskOptions,
-    classes: list[str],
-    model: Any,
-    find: str | None,
-    rows: list[int],
-) -> Desk:
-    from evengraph.desk.desk import Desk
-    from evengraph.desk.pages import Triage
-
-    if model is None:
-        made = Desk(nodes, file, options, classes)
-        if len(made.classes) < 2:
-            raise ValueError("There must be at least two classes to label; name them: --classes.")
-    else:
-        made = Triage(nodes, file, options, model.method_, _to_find(model, find), rows)
-    with err.status("ranking"):
-        made.start()
-    if not made.queue:
-        made.close()  # training may have begun
-        raise ValueError(f"Every node of {nodes.name} has a label already.")
-    return made
-
-
-def _to_find(model: Any, find: str | None) -> str:
-    """The class that a triage looks for."""
-    from evengraph.core.errors import unknown
-
-    if find is None:
-        threshold = model.info.threshold
-        if threshold is None:
-            raise ValueError("The model has more than two classes; name the one to --find.")
-        return str(model.classes_[threshold.positive])
-    if find not in model.classes_:
-        raise ValueError(unknown("class", find, model.classes_))
-    return find
-
-
-def _export(nodes: DeskNodes, file: LabelFile, path: Path) -> None:
-    """Write the labelled table, and the command that takes it."""
-    from evengraph.desk.label_file import Answers
-    from evengraph.desk.pages import labelled_table, write_table
-
-    answers = Answers(file.events())
-    write_table(labelled_table(nodes, answers), path)
-    print_written(path)
-    inside = sum(id in nodes.rows for id in answers.labels())
-    strange = len(answers.labels()) - inside
-    lost = f"; {strange:,} are of nodes that the table does not have" if strange else ""
-    print_sentence(f"{inside:,} labels from {escape(str(file.path))}{lost}")
-
-
-def _serve(made: Desk, who: str, port: int, open_page: bool) -> None:
-    """Print the address and serve until Ctrl-C."""
-    import webbrowser
-
-    from evengraph.desk.access import Access
-    from evengraph.desk.server import free_socket, serve
-
-    listener = free_socket(port)
-    access = Access(listener.getsockname()[1], who)
-    print_sentence(f"labels: {escape(str(made.file.path))}, {len(made.answers.all()):,} so far")
-    out.print(f"desk:   {access.address}", soft_wrap=True)
-    print_notes(["Ctrl-C stops it; every answer is saved at once."], err)
-    if open_page:
-        webbrowser.open(access.one_time_address())
-    serve(made, access, listener)
-
-
-def _login() -> str:
-    try:
-        return getuser()
-    except (OSError, KeyError):  # a container without users
-        return "somebody"
+def _split(classes: str | None) -> list[str]:
+    return [name.strip() for name in (classes or "").split(",") if name.strip()]
 
 
 @column_options()
@@ -233,12 +56,9 @@ def suggest(
         str,
         typer.Option(help="default, random, uncertainty, rare, representative, coverage or reach."),
     ] = "default",
-    classes: Annotated[
-        str | None, typer.Option(help="Classes that nobody has labelled yet, such as a,b.")
-    ] = None,
+    classes: Classes = None,
     known: Annotated[
-        str | None,
-        typer.Option(help="For a model: its tables, if they have moved."),
+        str | None, typer.Option(help="For a model: its tables, if they have moved.")
     ] = None,
     labelled: Annotated[
         float | None,
@@ -251,22 +71,39 @@ def suggest(
     to: Annotated[Path | None, typer.Option("--out", help="CSV file to write to.")] = None,
 ) -> None:
     """Suggest which nodes to label next, with reasons, and what more labels would bring."""
-    from evengraph.cli.opening import check_folder
-    from evengraph.desk import learning_curve, suggest
+    import torch
+
+    from evengraph.cli.opening import check_folder, split_lists
+    from evengraph.core.files import csv_text, write_atomic
+    from evengraph.core.task import hold_out
+    from evengraph.datasets import DATASETS, load
+    from evengraph.desk import Pool, learning_curve, suggest
 
     if to is not None:
         if to.suffix.lower() != ".csv":
             raise ValueError(f"--out takes a name that ends in .csv, got {to}.")
         check_folder(to.parent)
-    names = [name.strip() for name in (classes or "").split(",") if name.strip()]
-    pool = _open_of_suggest(data, data_root, columns, known, names)
+    with err.status(f"reading {escape(data)}"):
+        names, arguments = _split(classes), split_lists(columns)
+        if data in DATASETS and not columns:
+            pool = Pool.open(load(data, root=data_root), classes=names)
+        else:
+            pool = Pool.open(data, known=known, classes=names, **arguments)
     if labelled is not None:
-        pool = _hidden(pool, labelled, seed)
+        if not 0 < labelled < 1:
+            raise ValueError(f"labelled must lie between 0 and 1, got {labelled}.")
+        seen = hold_out(pool.labels, pool.labels >= 0, labelled, seed)
+        pool = replace(pool, labels=torch.where(seen, pool.labels, -1))
     with err.status("choosing"):
         found = suggest(pool, budget, strategy, seed=seed)
         expected = learning_curve(pool, seed=seed) if curve else None
     if to is not None:
-        _write(found, to)
+        rows = [asdict(node) for node in found.nodes]
+        for row in rows:
+            row["score"] = f"{row['score']:.6g}"
+            if row["probability"] is not None:
+                row["probability"] = f"{row['probability']:.6f}"
+        write_atomic(csv_text(rows).encode(), to)
     if json:
         content = found.as_dict() | {"curve": None if expected is None else expected.as_dict()}
         out.print(dumps(content, indent=1), soft_wrap=True, markup=False)
@@ -276,35 +113,6 @@ def suggest(
             _show_curve(expected)
     if to is not None:
         print_written(to, console=err if json else out)
-
-
-def _open_of_suggest(
-    data: str, root: Path | None, columns: Columns, known: str | None, classes: list[str]
-) -> Pool:
-    """Open a model, a data set or tables, and print the notes."""
-    from evengraph.cli.opening import split_lists
-    from evengraph.datasets import DATASETS, load
-    from evengraph.desk import Pool
-
-    arguments = split_lists(columns)
-    with err.status(f"reading {escape(data)}"):
-        if data in DATASETS and not columns:
-            return Pool.open(load(data, root=root), classes=classes)
-        return Pool.open(data, known=known, classes=classes, **arguments)
-
-
-def _hidden(pool: Pool, share: float, seed: int) -> Pool:
-    """The pool with the labels of a share of every class."""
-    from dataclasses import replace
-
-    import torch
-
-    from evengraph.core.task import hold_out
-
-    if not 0 < share < 1:
-        raise ValueError(f"labelled must lie between 0 and 1, got {share}.")
-    seen = hold_out(pool.labels, pool.labels >= 0, share, seed)
-    return replace(pool, labels=torch.where(seen, pool.labels, -1))
 
 
 def _show(found: Suggestions) -> None:
@@ -347,15 +155,138 @@ def _show_curve(curve: LearningCurve | None) -> None:
     print_notes(curve.unknown)
 
 
-def _write(found: Suggestions, path: Path) -> None:
-    """Write the nodes as CSV, completely or not at all."""
-    from dataclasses import asdict
+@column_options()
+def desk(
+    data: Data,
+    columns: Columns,
+    classes: Classes = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            help="SQLite file for the labels. Default: named after DATA and the label column."
+        ),
+    ] = None,
+    who: Annotated[
+        str | None, typer.Option(help="Name stored with your labels. Default: your login.")
+    ] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(help="Method to train on the labels.", autocompletion=complete_method),
+    ] = None,
+    time_limit: Annotated[
+        str, typer.Option(help="Time limit of one training run of auto, such as 30s or 5m.")
+    ] = "30s",
+    retrain_every: Annotated[
+        int, typer.Option(help="Retrain after this many labels; 0 for never.", min=0)
+    ] = 10,
+    model: Annotated[
+        Path | None,
+        typer.Option(help="Triage: review the suspects of a model that run --save wrote."),
+    ] = None,
+    find: Annotated[
+        str | None,
+        typer.Option(help="With --model: the class to find. Default: the rarer of two."),
+    ] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(help="Write the labelled table to a .csv or .parquet file and exit."),
+    ] = None,
+    port: Annotated[int, typer.Option(help="Port on 127.0.0.1; 0 picks a free one.", min=0)] = 0,
+    open_page: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
+    ] = True,
+    data_root: DataRoot = None,
+) -> None:
+    """Label nodes in the browser, the most useful first, while a model learns from them."""
+    from evengraph.cli.opening import split_lists
+    from evengraph.cli.options import parse_seconds
+    from evengraph.core.errors import unknown
+    from evengraph.desk.server import import_server
+    from evengraph.methods import DEFAULT_METHOD
+    from evengraph.pipeline.parameters import known_method
 
-    from evengraph.core.files import csv_text, write_atomic
+    if find is not None and model is None:
+        raise ValueError("--find goes with --model.")
+    if export is None:
+        import_server()  # fails before tables are read
+    seconds, name = parse_seconds(time_limit), known_method(method or DEFAULT_METHOD)
+    with err.status(f"reading {escape(data)}"):
+        from evengraph.desk.desk import Desk, Triage
+        from evengraph.desk.label_file import LabelFile
+        from evengraph.desk.nodes import open_for_model, open_nodes
+        from evengraph.desk.training import DeskOptions
+        from evengraph.pipeline.table_model import TableModel
 
-    rows = [asdict(node) for node in found.nodes]
-    for row in rows:
-        row["score"] = f"{row['score']:.6g}"
-        if row["probability"] is not None:
-            row["probability"] = f"{row['probability']:.6f}"
-    write_atomic(csv_text(rows).encode(), path)
+        if model is None:
+            arguments = split_lists(columns)
+            nodes = open_nodes(data, arguments, classes=_split(classes), root=data_root)
+        else:
+            table_model = TableModel.load(model)
+            columns.pop("label", None)  # the model knows it
+            edges = columns.pop("edges", None)
+            nodes, rows = open_for_model(table_model, data, edges, columns)
+        stem = re.sub(r"[^\w.-]+", "_", f"{nodes.name}-{nodes.column}")
+        path = labels or Path(f"{stem}.labels.sqlite")
+        folder = model or path.with_name(f"{path.name.removesuffix('.sqlite')}.model")
+        options = DeskOptions(
+            method=name, time_limit=seconds, retrain_every=retrain_every, folder=folder.resolve()
+        )
+        file = LabelFile(path, nodes.column)
+    print_notes(nodes.notes, err)
+    if export is not None:
+        _export(nodes, file, export)
+        return
+    if model is None:
+        made = Desk(nodes, file, options, _split(classes))
+        if len(made.classes) < 2:
+            raise ValueError("There must be at least two classes to label; name them: --classes.")
+    else:
+        threshold, known = table_model.info.threshold, table_model.classes_
+        if find is None:
+            if threshold is None:
+                raise ValueError("The model has more than two classes; name the one to --find.")
+            find = known[threshold.positive]
+        if find not in known:
+            raise ValueError(unknown("class", find, known))
+        made = Triage(nodes, file, options, table_model.method_, find, rows)
+    with err.status("ranking"):
+        made.start()
+    if not made.queue:
+        made.close()  # training may have begun
+        raise ValueError(f"Every node of {nodes.name} has a label already.")
+    _serve(made, who, port, open_page and sys.stdout.isatty())
+
+
+def _export(nodes: DeskNodes, file: LabelFile, path: Path) -> None:
+    """Write the labelled table."""
+    from evengraph.desk.label_file import Answers
+    from evengraph.desk.nodes import labelled_table, write_table
+
+    answers = Answers(file.events())
+    write_table(labelled_table(nodes, answers), path)
+    print_written(path)
+    inside = sum(id in nodes.rows for id in answers.labels())
+    strange = len(answers.labels()) - inside
+    lost = f"; {strange:,} are of nodes that the table does not have" if strange else ""
+    print_sentence(f"{inside:,} labels from {escape(str(file.path))}{lost}")
+
+
+def _serve(made: Desk, who: str | None, port: int, open_page: bool) -> None:
+    """Print the address and serve until Ctrl-C."""
+    import webbrowser
+
+    from evengraph.desk.server import Access, free_socket, serve
+
+    if not who:
+        try:
+            who = getuser()
+        except (OSError, KeyError):  # a container without users
+            who = "somebody"
+    listener = free_socket(port)
+    access = Access(listener.getsockname()[1], who)
+    print_sentence(f"labels: {escape(str(made.file.path))}, {len(made.answers.all()):,} so far")
+    out.print(f"desk:   {access.address}", soft_wrap=True)
+    print_notes(["Ctrl-C stops it; every answer is saved at once."], err)
+    if open_page:
+        webbrowser.open(access.one_time_address())
+    serve(made, access, listener)

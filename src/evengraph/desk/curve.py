@@ -12,8 +12,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from evengraph.core.rng import generator
-from evengraph.desk.strategies import fit_members, predict_members
-from evengraph.desk.suggestions import Pool
+from evengraph.desk.suggestions import Pool, fit_members, predict_members
 from evengraph.report.charts import ticks
 from evengraph.report.markup import Markup, tag
 
@@ -28,6 +27,8 @@ WORTH = 1.0  # points of balanced accuracy: a hundred labels that bring less are
 CLEAR = 3.0  # points: if they might bring more, the labels at hand cannot tell
 FEW = 5  # labels of a class, below which its recall is little more than a guess
 NAMED = 6  # classes in a sentence; the others are counted
+CHART_WIDTH, HEIGHT = 300, 150
+LEFT, RIGHT, TOP, BOTTOM = 30, 12, 8, 24  # margins of the chart
 TOO_FEW_LABELS = (
     f"What more labels would bring cannot be said yet: it takes {LEAST} labels, and two of each of "
     "two classes."
@@ -36,16 +37,9 @@ TOO_FEW_LABELS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """An expected score; four of five times it lies between `low` and `high`.
+    """An expected balanced accuracy in percent, with points more than now.
 
-    Args:
-        labels: How many in all.
-        score: Balanced accuracy in percent.
-        low: Lower end.
-        high: Upper end.
-        gain: Expected points more than now.
-        gain_low: Lower end.
-        gain_high: Upper end.
+    Four of five times the score lies between `low` and `high`, the gain between its own two.
     """
 
     labels: int
@@ -109,9 +103,8 @@ def learning_curve(
     if not can_judge(counts.tolist()):
         return None
     targets = labels[nodes].unique(return_inverse=True)[1]
-    right, tested = _cross_validate(pool.rows[nodes], targets, seed)
-    sizes = np.array(SHARES) * len(nodes)
-    curve = _extrapolate(sizes, *_scores(right, tested, targets, seed), len(nodes), more)
+    measured = _measure(pool.rows[nodes], targets, seed)
+    curve = _extrapolate(np.array(SHARES) * len(nodes), *measured, len(nodes), more)
     return _with_unknown(curve, dict(zip(pool.class_names, counts.tolist(), strict=True)))
 
 
@@ -122,32 +115,34 @@ def can_judge(counts: Sequence[int]) -> bool:
 
 def _with_unknown(curve: LearningCurve, counts: dict[str, int]) -> LearningCurve:
     """The curve with what it cannot know; a class that nothing is known of is no reason to stop."""
+
+    def named(classes: Sequence[str]) -> str:
+        more = len(classes) - NAMED
+        return ", ".join(classes[:NAMED]) + (f" and {more} more" if more > 0 else "")
+
     unseen = [name for name, count in counts.items() if count < 2]
     few = [name for name, count in counts.items() if 2 <= count < FEW]
     unknown = []
     if unseen:
         verb = "has" if len(unseen) == 1 else "have"
         unknown.append(
-            f"Not judged: {_named(unseen)}, which {verb} fewer than two labels; more labels "
+            f"Not judged: {named(unseen)}, which {verb} fewer than two labels; more labels "
             "there may bring much."
         )
     if few:
-        unknown.append(f"Little more than a guess for {_named(few)}: fewer than {FEW} labels.")
-    if not unseen or not curve.enough:
-        return replace(curve, unknown=tuple(unknown))
-    advice = f"Go on with {_named(unseen)}; the other classes may have enough."
-    return replace(curve, advice=advice, enough=False, unknown=tuple(unknown))
+        unknown.append(f"Little more than a guess for {named(few)}: fewer than {FEW} labels.")
+    if unseen and curve.enough:
+        advice = f"Go on with {named(unseen)}; the other classes may have enough."
+        curve = replace(curve, advice=advice, enough=False)
+    return replace(curve, unknown=tuple(unknown))
 
 
-def _named(classes: Sequence[str]) -> str:
-    more = len(classes) - NAMED
-    return ", ".join(classes[:NAMED]) + (f" and {more} more" if more > 0 else "")
+def _measure(rows: Tensor, targets: Tensor, seed: int) -> tuple[Any, Any, float]:
+    """Balanced accuracy per size, (S,), covariance of its errors, (S, S), and variance over models.
 
-
-def _cross_validate(rows: Tensor, targets: Tensor, seed: int) -> tuple[Tensor, Tensor]:
-    """Whether models predict labels that they did not see, and which these are, (R, S, n) each.
-
-    Small parts lack rare classes, as the first labels did. A class with one label teaches only.
+    Models learn from parts of the labels and predict the others. Small parts lack rare classes, as
+    the first labels did; a class with one label teaches only. For the errors, labelled nodes are
+    drawn again and again, since others could have been labelled.
     """
     stream, number = generator(seed), len(targets)
     learnt = torch.zeros(REPEATS, len(SHARES), number, dtype=torch.bool)
@@ -157,20 +152,12 @@ def _cross_validate(rows: Tensor, targets: Tensor, seed: int) -> tuple[Tensor, T
             learnt[repeat, step, order[: round(share * number)]] = True
     model = fit_members(rows, targets, learnt.flatten(0, 1).float())
     predicted = predict_members(rows, model).argmax(2).view(learnt.shape)
-    single = torch.bincount(targets)[targets] == 1
-    return predicted == targets, ~learnt & ~single
-
-
-def _scores(right: Tensor, tested: Tensor, targets: Tensor, seed: int) -> tuple[Any, Any, float]:
-    """Balanced accuracy per size, (S,), covariance of its errors, (S, S), and variance over models.
-
-    Labelled nodes are drawn again and again, since others could have been labelled.
-    """
+    unseen = ~learnt & (torch.bincount(targets)[targets] > 1)
+    right, tested = ((predicted == targets) & unseen).double(), unseen.double()
     classes = one_hot(targets).double()
     classes = classes[:, classes.sum(0) > 1]
-    right, tested = (right & tested).double(), tested.double()
-    weights = torch.rand(DRAWS, len(targets), generator=generator(seed)).clamp(min=1e-6).log().neg()
-    weights = torch.cat([torch.ones(1, len(targets)), weights]).double()
+    weights = torch.rand(DRAWS, number, generator=generator(seed)).clamp(min=1e-6).log().neg()
+    weights = torch.cat([torch.ones(1, number), weights]).double()
 
     def recalls(each: Tensor, all_: Tensor) -> Tensor:
         return (each / all_.clamp(min=1e-9)).mean(-1)
@@ -183,11 +170,8 @@ def _scores(right: Tensor, tested: Tensor, targets: Tensor, seed: int) -> tuple[
     shares = each.sum(0) / all_.sum(0).clamp(min=1)
     chance = (shares * (1 - shares) / all_.mean(0).clamp(min=1)).mean(1) / classes.shape[1]
     between = float((recalls(each, all_).var(0) - chance).mean().clamp(*BETWEEN))
-    return (
-        scores[0],
-        np.cov(scores[1:].T) + (between / REPEATS + 1e-5) * np.eye(len(SHARES)),
-        between,
-    )
+    covariance = np.cov(scores[1:].T) + (between / REPEATS + 1e-5) * np.eye(len(SHARES))
+    return scores[0], covariance, between
 
 
 def _extrapolate(
@@ -204,123 +188,95 @@ def _extrapolate(
     likelihood = -0.5 * np.einsum("sk,st,tk->k", misfit, np.linalg.inv(covariance), misfit)
     weights = np.exp(likelihood - likelihood.max()) * (law(1.0) > -1)
     weights /= weights.sum()
-    now = law(count)
-    points = [
-        _point(size, law(size), now, weights, between)
-        for size in (count, *(count + m for m in more))
-    ]
-    errors = np.sqrt(np.diag(covariance))
-    measured = tuple(
-        Point(labels=round(size), score=100 * score, low=100 * (score - e), high=100 * (score + e))
-        for size, score, e in zip(sizes, scores, WIDTH * errors, strict=True)
-    )
-    last = points[-1]
-    enough = last.gain < WORTH and last.gain_high < CLEAR
-    return LearningCurve(
-        measured=measured,
-        now=points[0],
-        expected=tuple(points[1:]),
-        advice=_advice(last, more[-1], enough),
-        enough=enough,
-    )
-
-
-def _point(labels: int, values: Any, now: Any, weights: Any, between: float) -> Point:
-    """Means over all fits; how far fits differ, and models of one size, give the intervals."""
 
     def summary(numbers: Any, noise: float) -> tuple[float, float, float]:
+        """The mean over all fits; how far fits differ, and models of one size, give the range."""
         mean = float(weights @ numbers)
         error = WIDTH * float(weights @ (numbers - mean) ** 2 + noise) ** 0.5
         return 100 * mean, 100 * (mean - error), 100 * (mean + error)
 
-    score, low, high = summary(values, between)
-    gain, gain_low, gain_high = summary(values - now, 2 * between)
-    return Point(
-        labels=labels,
-        score=score,
-        low=max(low, 0.0),
-        high=min(high, 100.0),
-        gain=gain,
-        gain_low=gain_low,
-        gain_high=gain_high,
-    )
-
-
-def _advice(last: Point, more: int, enough: bool) -> str:
-    """Whether to go on."""
-    gain = f"about {last.gain:.1f} points ({last.gain_low:.1f} to {last.gain_high:.1f})"
-    if enough:
-        return f"You can stop: {more} more labels would bring {gain}."
-    if last.gain < WORTH:
-        return (
-            f"Unclear: {more} more labels should bring {gain}, but more than {CLEAR:g} points "
-            "cannot be ruled out."
+    points = []
+    for labels in (count, *(count + m for m in more)):
+        score, low, high = summary(law(labels), between)
+        gain, gain_low, gain_high = summary(law(labels) - law(count), 2 * between)
+        points.append(
+            Point(
+                labels=labels,
+                score=score,
+                low=max(low, 0.0),
+                high=min(high, 100.0),
+                gain=gain,
+                gain_low=gain_low,
+                gain_high=gain_high,
+            )
         )
-    return f"Go on: {more} more labels should bring {gain}."
-
-
-CHART_WIDTH, HEIGHT = 300, 150
-LEFT, RIGHT, TOP, BOTTOM = 30, 12, 8, 24  # margins
-
-
-class Scale:
-    """Places labels and scores in the chart."""
-
-    def __init__(self, labels: Sequence[float], scores: Sequence[float]) -> None:
-        self.most = max(labels)
-        self.low = min(10 * (max(min(scores), 0.0) // 10), 90.0)
-        self.high = min(10 * (max(scores) // 10 + 1), 100.0)
-
-    def x(self, labels: float) -> float:
-        """From the left edge."""
-        return round(LEFT + (CHART_WIDTH - LEFT - RIGHT) * labels / self.most, 1)
-
-    def y(self, score: float) -> float:
-        """From the upper edge."""
-        share = (score - self.low) / (self.high - self.low)
-        return round(HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share, 1)
+    measured = tuple(
+        Point(labels=round(size), score=100 * score, low=100 * (score - e), high=100 * (score + e))
+        for size, score, e in zip(sizes, scores, WIDTH * np.sqrt(np.diag(covariance)), strict=True)
+    )
+    last = points[-1]
+    enough = last.gain < WORTH and last.gain_high < CLEAR
+    brings = f"about {last.gain:.1f} points ({last.gain_low:.1f} to {last.gain_high:.1f})"
+    advice = f"Go on: {more[-1]} more labels should bring {brings}."
+    if enough:
+        advice = f"You can stop: {more[-1]} more labels would bring {brings}."
+    elif last.gain < WORTH:
+        advice = (
+            f"Unclear: {more[-1]} more labels should bring {brings}, but more than {CLEAR:g} "
+            "points cannot be ruled out."
+        )
+    return LearningCurve(
+        measured=measured,
+        now=points[0],
+        expected=tuple(points[1:]),
+        advice=advice,
+        enough=enough,
+    )
 
 
 def curve_chart(curve: LearningCurve) -> Markup:
     """Balanced accuracy over the number of labels, with the range of four of five cases."""
-    points = [*curve.measured, curve.now, *curve.expected]
-    bounds = [value for p in points for value in (p.score, p.low, p.high)]
-    scale = Scale([p.labels for p in points], bounds)
     later = [curve.now, *curve.expected]
-    band = [(p.labels, p.high) for p in later] + [(p.labels, p.low) for p in reversed(later)]
-    dots = [
-        tag("circle", cx=scale.x(p.labels), cy=scale.y(p.score), r=2.5, class_="measured")
-        for p in curve.measured
+    points = [*curve.measured, *later]
+    bounds = [value for p in points for value in (p.score, p.low, p.high)]
+    most = max(p.labels for p in points)
+    low = min(10 * (max(min(bounds), 0.0) // 10), 90.0)
+    high = min(10 * (max(bounds) // 10 + 1), 100.0)
+
+    def x(labels: float) -> float:
+        return round(LEFT + (CHART_WIDTH - LEFT - RIGHT) * labels / most, 1)
+
+    def y(score: float) -> float:
+        return round(HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (score - low) / (high - low), 1)
+
+    def path(pairs: Sequence[tuple[float, float]]) -> str:
+        return " ".join(f"{x(labels):g},{y(score):g}" for labels, score in pairs)
+
+    axes = []
+    for score in ticks(low, high, 3):
+        line = {"x1": LEFT, "x2": CHART_WIDTH - RIGHT, "y1": y(score), "y2": y(score)}
+        axes.append(tag("line", **line, class_="grid"))
+        axes.append(tag("text", f"{score:g}", x=LEFT - 5, y=y(score) + 4, class_="tick left"))
+    axes += [
+        tag("text", f"{labels:g}", x=x(labels), y=HEIGHT - 6, class_="tick below")
+        for labels in ticks(0, most, 3)
     ]
-    now = tag("circle", cx=scale.x(curve.now.labels), cy=scale.y(curve.now.score), r=4)
-    last = curve.expected[-1] if curve.expected else curve.now
-    words = f"Balanced accuracy {curve.now.score:.0f} with {curve.now.labels} labels now, "
+    band = [(p.labels, p.high) for p in later] + [(p.labels, p.low) for p in reversed(later)]
+    now, last = curve.now, later[-1]
+    words = f"Balanced accuracy {now.score:.0f} with {now.labels} labels now, "
     words += f"about {last.score:.0f} with {last.labels}."
     return tag(
         "svg",
-        *_axes(scale),
-        tag("polygon", points=_path(band, scale), class_="expected-band"),
-        tag("polyline", points=_path([(p.labels, p.score) for p in points], scale)),
-        *dots,
-        now,
-        viewBox=f"0 0 {WIDTH} {HEIGHT}",
+        *axes,
+        tag("polygon", points=path(band), class_="expected-band"),
+        tag("polyline", points=path([(p.labels, p.score) for p in points])),
+        *(
+            tag("circle", cx=x(p.labels), cy=y(p.score), r=2.5, class_="measured")
+            for p in curve.measured
+        ),
+        tag("circle", cx=x(now.labels), cy=y(now.score), r=4),
+        viewBox=f"0 0 {CHART_WIDTH} {HEIGHT}",
         class_="learning-curve",
         role="img",
         aria_label=words,
     )
-
-
-def _path(points: Sequence[tuple[float, float]], scale: Scale) -> str:
-    return " ".join(f"{scale.x(x):g},{scale.y(y):g}" for x, y in points)
-
-
-def _axes(scale: Scale) -> list[Markup]:
-    lines = []
-    for score in ticks(scale.low, scale.high, 3):
-        y = scale.y(score)
-        lines.append(tag("line", x1=LEFT, x2=CHART_WIDTH - RIGHT, y1=y, y2=y, class_="grid"))
-        lines.append(tag("text", f"{score:g}", x=LEFT - 5, y=y + 4, class_="tick left"))
-    for labels in ticks(0, scale.most, 3):
-        x = scale.x(labels)
-        lines.append(tag("text", f"{labels:g}", x=x, y=HEIGHT - 6, class_="tick below"))
-    return lines

@@ -1,13 +1,12 @@
-"""Desk: the queue of nodes to label, the answers, and the model that learns from them."""
+"""The desk: the queue of nodes to label, the answers, and the model trained on them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 from threading import Lock, RLock
 from typing import NamedTuple
 
@@ -29,8 +28,8 @@ from evengraph.desk.label_file import (
     LabelFile,
 )
 from evengraph.desk.nodes import DeskNodes
-from evengraph.desk.training import Trainer, TrainingJob, is_enough
-from evengraph.methods import DEFAULT_METHOD, Method
+from evengraph.desk.training import DeskOptions, Trainer, TrainingJob, is_enough
+from evengraph.methods import Method
 from evengraph.methods.bases.saving import MAIN
 from evengraph.pipeline.explanation import Explanation, explain
 from evengraph.pipeline.model_info import load_model
@@ -43,50 +42,20 @@ EXPLANATIONS = 200  # kept in memory
 KEPT = ("rows", "clusters", "operator")  # of a pool: they depend on the graph alone
 
 
-@dataclass(frozen=True)
-class Queued:
-    """A node in the queue and why it is there."""
-
-    row: int
-    reason: str
-
-
 class Ranking(NamedTuple):
-    """What a model says: replaced as a whole, so that its parts always fit one another."""
+    """The queue and the model's predictions: replaced as a whole, so that its parts always fit."""
 
-    queue: tuple[Queued, ...] = ()
+    queue: Mapping[int, str] = {}  # rows to label next, in order, and why each is there
     probabilities: Tensor | None = None  # (N, C)
     classes: tuple[str, ...] = ()  # of the probabilities
     notes: tuple[str, ...] = ()  # on the queue as a whole
 
 
-@dataclass(frozen=True, kw_only=True)
-class DeskOptions:
-    """How a desk learns.
-
-    Args:
-        method: A name in `METHODS`.
-        time_limit: Seconds for a training, for methods that have a limit.
-        retrain_every: Labels after which to train again; 0 never does.
-        folder: Where the trained model is saved, so that a new start has it at once.
-        seed: Of everything random.
-    """
-
-    method: str = DEFAULT_METHOD
-    time_limit: float = 30.0
-    retrain_every: int = 10
-    folder: Path
-    seed: int = 0
-
-
 class Desk:
     """What the pages show and change. Several threads may call it.
 
-    Args:
-        nodes: The nodes to label.
-        file: Where answers go, and where those of others come from.
-        options: How to learn.
-        classes: Classes beside those that have labels; the file keeps them.
+    Answers go to `file`, and those of others come from there. `classes` are further ones, beside
+    those that have labels; the file keeps them.
     """
 
     find: str | None = None  # the class that a triage looks for
@@ -103,18 +72,16 @@ class Desk:
         self.problem = ""  # of the last training
         self.version = 0  # counts what a page should show again
         self._declared = tuple(dict.fromkeys((*nodes.classes, *classes)))
+        self.trained_labels = 0
         self._lock, self._explaining = RLock(), Lock()
         self._thread = ThreadPoolExecutor(1)
         self._ranking: Future[None] | None = None
         self._last_pool: Pool | None = None
-        self.trained_labels = 0
         self._explain = lru_cache(EXPLANATIONS)(self._explanation)
         self.trainer = Trainer(self._trained)
         self.refresh()
-        known = {*nodes.classes, *self.answers.classes}
-        self.file.add(
-            *(Event(kind=CLASS, label=name) for name in self._declared if name not in known)
-        )
+        new = set(self._declared) - {*nodes.classes, *self.answers.classes}
+        self.file.add(*(Event(kind=CLASS, label=name) for name in self._declared if name in new))
         self.refresh()
 
     # What there is.
@@ -133,16 +100,12 @@ class Desk:
         return tuple(dict.fromkeys(known))
 
     @property
-    def queue(self) -> tuple[Queued, ...]:
-        """The nodes to label next, also those that have been answered since."""
+    def queue(self) -> Mapping[int, str]:
+        """Rows to label next and why, also those that have been answered since."""
         return self.ranking.queue
 
     def labels(self, classes: Sequence[str] = ()) -> Tensor:
-        """The class of every node, of table and answers, -1 for unlabelled, (N,).
-
-        Args:
-            classes: What the numbers count; by default `classes` of the desk.
-        """
+        """The number of every node's class among `classes`, by default all, or -1, (N,)."""
         with self._lock:
             answers, names = self.answers.labels(), classes or self.classes
         numbers = {name: number for number, name in enumerate(names)}
@@ -176,13 +139,13 @@ class Desk:
         """Whether a node has neither a label in the table nor an answer."""
         return bool(self.nodes.labels[row] < 0) and self.answers.of(self.nodes.ids[row]) is None
 
-    def waiting(self) -> list[Queued]:
-        """The queue without what has been answered."""
-        return [queued for queued in self.queue if self.is_open(queued.row)]
+    def waiting(self) -> list[int]:
+        """The rows of the queue without what has been answered."""
+        return [row for row in self.queue if self.is_open(row)]
 
-    def reason(self, row: int) -> str:
-        """Why a node is in the queue; empty if it is not."""
-        return next((queued.reason for queued in self.queue if queued.row == row), "")
+    def following(self, row: int) -> int | None:
+        """The row that comes after a node in the queue."""
+        return next((other for other in self._from(row) if other != row), None)
 
     # What people do.
 
@@ -199,34 +162,24 @@ class Desk:
 
     def _from(self, after: int | None) -> Iterator[int]:
         """Rows that wait, those behind one first."""
-        rows = [queued.row for queued in self.queue]
+        rows = list(self.queue)
         start = rows.index(after) + 1 if after in rows else 0
         return (row for row in (*rows[start:], *rows[:start]) if self.is_open(row))
 
     def answer(
         self, row: int, kind: str, label: str = "", *, note: str = "", who: str, session: str
     ) -> None:
-        """Write an answer down, with what the model thought; train if it is time to."""
+        """Save an answer, with what the model predicted; train if it is time to."""
         if kind in (LABEL, DISMISSED) and label not in self.classes:
             raise ValueError(f"There is no class {label!r}.")
         thought = {name: value for name, value in self.thought(row).items() if value}
-        self.file.add(
-            Event(
-                node=self.nodes.ids[row],
-                kind=kind,
-                label=label,
-                note=note,
-                who=who,
-                session=session,
-                thought=thought,
-                model=self.model,
-            )
-        )
+        event = Event(node=self.nodes.ids[row], kind=kind, label=label, note=note, who=who)
+        self.file.add(replace(event, session=session, thought=thought, model=self.model))
         self.refresh()
         self.learn()
 
     def note(self, row: int, text: str, *, who: str, session: str) -> None:
-        """Write a note down."""
+        """Save a note."""
         id = self.nodes.ids[row]
         self.file.add(Event(node=id, kind=NOTE, note=text, who=who, session=session))
         self.refresh()
@@ -236,8 +189,7 @@ class Desk:
         event = self.answers.event(number)
         if event is None:
             return None
-        undo = Event(node=event.node, kind=UNDO, undoes=number, who=who, session=session)
-        self.file.add(undo)
+        self.file.add(Event(node=event.node, kind=UNDO, undoes=number, who=who, session=session))
         self.refresh()
         return self.nodes.rows.get(event.node)
 
@@ -265,8 +217,9 @@ class Desk:
         if self.options.retrain_every and not self.labels_to_go():
             self.train()
         quick = self.method is None and len(self.answers.all()) % RERANK_EVERY == 0
-        if quick or len(self.waiting()) < SHORT:
-            self.rank_soon()
+        idle = self._ranking is None or self._ranking.done()
+        if idle and (quick or len(self.waiting()) < SHORT):
+            self._ranking = self._thread.submit(self.rank)  # in the background
 
     def labels_to_go(self) -> int:
         """How many labels are missing until the next training."""
@@ -280,16 +233,9 @@ class Desk:
             return
         self.trained_labels, self.problem = int((labels >= 0).sum()), ""
         self.version += 1
+        graph = bare_graph(self.nodes.graph)
         self.trainer.start(
-            TrainingJob(
-                graph=bare_graph(self.nodes.graph),
-                labels=labels,
-                classes=self.classes,
-                method=self.options.method,
-                time_limit=self.options.time_limit,
-                folder=self.options.folder,
-                seed=self.options.seed,
-            )
+            TrainingJob(graph=graph, labels=labels, classes=self.classes, options=self.options)
         )
 
     def _trained(self, job: TrainingJob, problem: str) -> None:
@@ -297,7 +243,7 @@ class Desk:
         method = None
         if not problem:
             try:
-                method = load_model(job.folder)
+                method = load_model(job.options.folder)
                 self.file.add_fit(Fit(**method.extra_))
             except (ValueError, OSError) as error:  # someone moved the model or the labels
                 method, problem = None, str(error).rstrip(".")
@@ -318,11 +264,6 @@ class Desk:
             self.model = f"model {fits[-1].number}" if fits else "model"
             self._explain.cache_clear()
 
-    def rank_soon(self) -> None:
-        """Rank in the background."""
-        if self._ranking is None or self._ranking.done():
-            self._ranking = self._thread.submit(self.rank)
-
     def rank(self) -> None:
         """Choose the next nodes, and predict all."""
         with self._lock:
@@ -334,10 +275,10 @@ class Desk:
         free[exclude] = False
         if free.any():
             found = suggest(pool, QUEUE, labels=labels, exclude=exclude, seed=self.options.seed)
-            queue = tuple(Queued(node.row, node.reason) for node in found.nodes)
+            queue = {node.row: node.reason for node in found.nodes}
             ranking = Ranking(queue, found.probabilities, pool.class_names, found.notes)
         else:
-            ranking = ranking._replace(queue=(), notes=())
+            ranking = ranking._replace(queue={}, notes=())
         with self._lock:
             if self.method is not pool.method:  # a newer model ranks by itself
                 return
@@ -345,13 +286,13 @@ class Desk:
             if not self.model and ranking.probabilities is not None:
                 self.model = QUICK
             self.version += 1
-        with suppress(RuntimeError):  # the desk is being closed
-            self._thread.submit(self._measure, pool, labels)
 
-    def _measure(self, pool: Pool, labels: Tensor) -> None:
-        """Expect what more labels would bring."""
-        self.curve = learning_curve(pool, labels=labels, seed=self.options.seed)
-        self.version += 1
+        def measure() -> None:
+            self.curve = learning_curve(pool, labels=labels, seed=self.options.seed)
+            self.version += 1
+
+        with suppress(RuntimeError):  # the desk is being closed
+            self._thread.submit(measure)
 
     def _pool(self) -> Pool:
         """The nodes with the classes in the order of the model; what took long is kept."""
@@ -380,12 +321,57 @@ class Desk:
     def _explanation(self, row: int) -> Explanation | None:
         if self.method is None:
             return None
-        names = self.nodes.feature_names
-        return explain(
-            self.method, self.nodes.graph, row, ids=self.nodes.ids, feature_names=names, top=6
-        )
+        ids, names = self.nodes.ids, self.nodes.feature_names
+        return explain(self.method, self.nodes.graph, row, ids=ids, feature_names=names, top=6)
 
     def close(self) -> None:
         """End what runs in the background."""
         self.trainer.stop()
         self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+class Triage(Desk):
+    """A desk for a trained model: the most likely nodes of one class, to confirm or dismiss.
+
+    The folder of `options` holds the model, `rows` are the nodes to go through.
+    """
+
+    def __init__(
+        self,
+        nodes: DeskNodes,
+        file: LabelFile,
+        options: DeskOptions,
+        method: Method,
+        find: str,
+        rows: Sequence[int],
+    ) -> None:
+        self.find, self._rows = find, rows
+        super().__init__(nodes, file, replace(options, retrain_every=0))
+        self.method, self.model = method, str(options.folder)
+
+    def start(self) -> None:
+        """Rank; the model stays as it is."""
+        self.rank()
+
+    def rank(self) -> None:
+        """All nodes without a label by their probability of the class."""
+        probabilities, classes = self.ranking.probabilities, self.nodes.classes
+        if probabilities is None:
+            assert self.method is not None
+            probabilities = self.method.predict_proba(self.nodes.graph).cpu()
+        values = probabilities[:, classes.index(self.find or "")]
+        rows = sorted(self._rows, key=lambda row: -float(values[row]))
+        queue = {row: f"{self.find} {values[row]:.0%}" for row in rows}
+        self.ranking = Ranking(queue, probabilities, classes)
+        self.version += 1
+
+    def learn(self) -> None:
+        """Nothing: the model is given."""
+
+    def precision(self) -> tuple[int, int, float]:
+        """Confirmed nodes, decided nodes, and how many of these the model expected to confirm."""
+        mine = (event for event in self.answers.all() if event.model == self.model)
+        decided = [event for event in mine if event.kind in (LABEL, DISMISSED)]
+        confirmed = sum(e.kind == LABEL and e.label == self.find for e in decided)
+        expected = sum(event.thought.get(self.find or "", 0.0) for event in decided)
+        return confirmed, len(decided), expected

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
@@ -16,19 +14,13 @@ from evengraph.core.files import SqliteFile, columns_of
 
 FORMAT = 1
 APPLICATION = 0x45474C42  # "EGLB": marks the file as ours, whatever its version
-LABEL, UNKNOWN, DISMISSED = "label", "unknown", "dismissed"
-NOTE, CLASS, UNDO = "note", "class", "undo"
-ANSWERS = (LABEL, UNKNOWN, DISMISSED)
-"""Kinds of events that say what a node is; the last one that was not undone counts."""
-
-HELD_SECONDS = 300.0
-"""How long a node that somebody looks at is kept from others."""
+LABEL, UNKNOWN, DISMISSED = "label", "unknown", "dismissed"  # dismissed: not of class `label`
+NOTE, CLASS, UNDO = "note", "class", "undo"  # class: one that was added
+ANSWERS = (LABEL, UNKNOWN, DISMISSED)  # the last one of a node that was not undone counts
+HELD_SECONDS = 300.0  # how long a node that somebody looks at is kept from others
 
 TABLES = """
-CREATE TABLE about (
-    name TEXT PRIMARY KEY,
-    value TEXT NOT NULL
-);
+CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE events (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     created TEXT NOT NULL,
@@ -50,43 +42,25 @@ CREATE TABLE fits (
     score REAL,
     seconds REAL NOT NULL
 );
-CREATE TABLE looks (
-    session TEXT PRIMARY KEY,
-    node TEXT NOT NULL,
-    seen REAL NOT NULL
-);
+CREATE TABLE looks (session TEXT PRIMARY KEY, node TEXT NOT NULL, seen REAL NOT NULL);
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """One entry of the file; entries are only ever added.
+    """One entry of the file; entries are only ever added."""
 
-    Args:
-        node: The id of the node; empty for a class.
-        kind: `label`, `unknown` ("don't know"), `dismissed` (not of the class `label`), `note`,
-            `class` (a class that was added) or `undo`.
-        label: The name of a class.
-        note: What somebody wrote about it.
-        who: Who did it, and `session` in which browser.
-        undoes: For an undo, the number of the event that no longer counts.
-        thought: The probability of each class before, by name; empty without a model.
-        model: Which model thought so.
-        number: Counts events from 1, in order.
-        created: When, in UTC.
-    """
-
-    node: str = ""
+    node: str = ""  # its id; empty for a class
     kind: str = LABEL
-    label: str = ""
-    note: str = ""
+    label: str = ""  # the name of a class
+    note: str = ""  # what somebody wrote about it
     who: str = ""
-    session: str = ""
-    undoes: int | None = None
-    thought: Mapping[str, float] = field(default_factory=dict)
-    model: str = ""
-    number: int = 0
-    created: str = ""
+    session: str = ""  # in which browser
+    undoes: int | None = None  # for an undo, the number of the event that no longer counts
+    thought: Mapping[str, float] = field(default_factory=dict)  # probabilities before, by class
+    model: str = ""  # which model predicted them
+    number: int = 0  # counts events from 1, in order
+    created: str = ""  # in UTC
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,12 +89,34 @@ class LabelFile:
     def __init__(self, path: Path, column: str | None = None) -> None:
         self.path = Path(path)
         self._file = SqliteFile(self.path, "evengraph label file", synchronous="FULL")
-        with self._file.read() as base:
-            complete = self._check(base)
-        if not complete:
-            self._create(column or "")
+        if not self._is_complete():
+            quoted = (column or "").replace("'", "''")
+            try:
+                self._file.create(
+                    f"{TABLES} INSERT INTO about VALUES ('column', '{quoted}');"
+                    f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {FORMAT};"
+                )
+            except ValueError:  # another process may have created it meanwhile
+                if not self._is_complete():
+                    raise
         if column is not None and self.column != column:
             raise ValueError(f"{self.path} holds labels for {self.column!r}, not for {column!r}.")
+
+    def _is_complete(self) -> bool:
+        """Whether the tables are there; raises if the file is another program's or format's."""
+        with self._file.read() as base:
+            base.execute("BEGIN")  # one moment: another process may be creating the file
+            tables = columns_of(base)
+            (application,) = base.execute("PRAGMA application_id").fetchone()
+            (version,) = base.execute("PRAGMA user_version").fetchone()
+        if application != APPLICATION and (application or version or tables):
+            raise ValueError(f"{self.path} is not an evengraph label file but another SQLite file.")
+        if application and version != FORMAT:
+            raise ValueError(
+                f"{self.path} was written by another version of evengraph "
+                f"(format {version}, this version reads {FORMAT})."
+            )
+        return bool(application)
 
     @property
     def column(self) -> str:
@@ -131,21 +127,25 @@ class LabelFile:
 
     def add(self, *events: Event) -> list[int]:
         """Write events in one transaction; returns their numbers."""
-        now = _now()
+        names = [name for name in _EVENT if name != "number"]
+        query = f"INSERT INTO events ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
+        numbers = []
         with self._file.write() as base:
-            return [_insert(base, event, now) for event in events]
+            for event in events:
+                rounded = {name: round(value, 4) for name, value in event.thought.items()}
+                values = vars(event) | {"created": _now(), "thought": json.dumps(rounded)}
+                cursor = base.execute(query, [values[name] for name in names])
+                numbers.append(int(cursor.lastrowid or 0))
+        return numbers
 
     def events(self, after: int = 0) -> list[Event]:
         """All events with a larger number, in order."""
-        query = f"SELECT {_COLUMNS} FROM events WHERE number > ? ORDER BY number"
+        query = f"SELECT {', '.join(_EVENT)} FROM events WHERE number > ? ORDER BY number"
         with self._file.read() as base:
             return [_event(row) for row in base.execute(query, (after,))]
 
     def look(self, session: str, nodes: Iterable[str]) -> str | None:
-        """Take the first of some nodes that nobody else has just looked at; None if there is none.
-
-        What the session looked at before is free again.
-        """
+        """Take the first node that nobody else has just looked at; the one before is free again."""
         now = time()
         query = "SELECT node FROM looks WHERE session <> ? AND seen > ?"
         insert = "INSERT OR REPLACE INTO looks VALUES (?, ?, ?)"
@@ -159,76 +159,33 @@ class LabelFile:
 
     def add_fit(self, fit: Fit) -> None:
         """Write down that a model was trained."""
-        values = (_now(), fit.method, fit.labels, fit.score, fit.seconds)
         query = "INSERT INTO fits (created, method, labels, score, seconds) VALUES (?, ?, ?, ?, ?)"
         with self._file.write() as base:
-            base.execute(query, values)
+            base.execute(query, (_now(), fit.method, fit.labels, fit.score, fit.seconds))
 
     def fits(self) -> list[Fit]:
         """All models that were trained, in order."""
-        query = "SELECT number, created, method, labels, score, seconds FROM fits ORDER BY number"
-        names = ("number", "created", "method", "labels", "score", "seconds")
+        query = f"SELECT {', '.join(_FIT)} FROM fits ORDER BY number"
         with self._file.read() as base:
-            return [Fit(**dict(zip(names, row, strict=True))) for row in base.execute(query)]
-
-    def _create(self, column: str) -> None:
-        try:
-            quoted = column.replace("'", "''")
-            self._file.create(
-                f"{TABLES} INSERT INTO about VALUES ('column', '{quoted}');"
-                f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {FORMAT};"
-            )
-        except ValueError:  # another process may have created it meanwhile
-            with self._file.read() as base:
-                if not self._check(base):
-                    raise
-
-    def _check(self, base: sqlite3.Connection) -> bool:
-        """Whether the file is complete; raises if it is another program's, or of another format."""
-        base.execute("BEGIN")  # one moment: another process may be creating the file
-        tables = columns_of(base)
-        (application,) = base.execute("PRAGMA application_id").fetchone()
-        (version,) = base.execute("PRAGMA user_version").fetchone()
-        if application != APPLICATION and (application or version or tables):
-            raise ValueError(f"{self.path} is not an evengraph label file but another SQLite file.")
-        if application and version != FORMAT:
-            raise ValueError(
-                f"{self.path} was written by another version of evengraph "
-                f"(format {version}, this version reads {FORMAT})."
-            )
-        return bool(application)
+            return [Fit(**dict(zip(_FIT, row, strict=True))) for row in base.execute(query)]
 
 
-_NAMES = [item.name for item in fields(Event)]
-_COLUMNS = ", ".join(_NAMES)
-
-
-def _insert(base: sqlite3.Connection, event: Event, now: str) -> int:
-    thought = json.dumps({name: round(value, 4) for name, value in event.thought.items()})
-    special = {"created": now, "thought": thought}
-    names = [name for name in _NAMES if name != "number"]
-    marks = ", ".join("?" * len(names))
-    query = f"INSERT INTO events ({', '.join(names)}) VALUES ({marks})"
-    values = [special.get(name, getattr(event, name)) for name in names]
-    return int(base.execute(query, values).lastrowid or 0)
+_EVENT, _FIT = ([item.name for item in fields(kind)] for kind in (Event, Fit))
 
 
 def _event(row: Sequence[Any]) -> Event:
+    """Read an event; a damaged cell must not cost the labels."""
     values: dict[str, Any] = {
         name: value.decode(errors="replace") if isinstance(value, bytes) else value
-        for name, value in zip(_NAMES, row, strict=True)
+        for name, value in zip(_EVENT, row, strict=True)
     }
-    return Event(**values | {"thought": _thought(values["thought"])})
-
-
-def _thought(text: Any) -> dict[str, float]:
-    """Probabilities by class; those that are none are left out: damage must not cost the labels."""
     try:
-        content = json.loads(text)
+        content = json.loads(values["thought"])
     except (TypeError, ValueError, RecursionError):
         content = None
     entries = content.items() if isinstance(content, dict) else ()
-    return {name: value for name, value in entries if isinstance(value, int | float)}
+    thought = {name: value for name, value in entries if isinstance(value, int | float)}
+    return Event(**values | {"thought": thought})
 
 
 def _now() -> str:
@@ -236,10 +193,7 @@ def _now() -> str:
 
 
 class Answers:
-    """The last answer of every node that was not undone, notes, and classes.
-
-    Events are given in order, all at once or a few at a time. One thread may add while others read.
-    """
+    """What counts of the events, given in order; one thread may add while others read."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self.last = 0  # number of the last event
@@ -281,10 +235,6 @@ class Answers:
     def labels(self) -> dict[str, str]:
         """The class of every labelled node, by id."""
         return {event.node: event.label for event in self.all() if event.kind == LABEL}
-
-    def counts(self) -> Counter[str]:
-        """Labelled nodes of each class."""
-        return Counter(self.labels().values())
 
     def last_of(self, session: str) -> Event | None:
         """What an undo in a session undoes: its last answer or note that still counts."""

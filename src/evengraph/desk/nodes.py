@@ -1,7 +1,8 @@
-"""DeskNodes: the nodes to label, with the labels, ids and rows that their tables hold."""
+"""The nodes to label, with the labels, ids and rows of their tables, and the labelled table."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,49 +15,36 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.core.errors import ArgumentError
+from evengraph.core.files import write_atomic
 from evengraph.datasets import DATASETS
+from evengraph.desk.label_file import Answers
 from evengraph.ops.sparse import undirected_adjacency
 from evengraph.pipeline.sources import GraphSource, open_dataset, open_tables
 from evengraph.pipeline.table_model import TableModel
 from evengraph.tables import Note, NoteKind, TableGraph, open_graph
-from evengraph.tables.cells import canonical_names, import_pandas
+from evengraph.tables.cells import canonical_name, canonical_names, import_pandas
 from evengraph.tables.columns import known_labels
 from evengraph.tables.open import read_nodes_table
 
 OF_SPLITS = (NoteKind.NO_LABEL, NoteKind.RARE_CLASS, NoteKind.SPLIT)  # nothing is split here
+SUFFIXES = (".csv", ".parquet")
 LABEL = "label"  # what the column is called where nothing names it
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DeskNodes:
-    """Nodes to label.
-
-    Args:
-        name: What to call the graph.
-        graph: Features and edges.
-        ids: The id of every node as text.
-        column: The column that holds the classes.
-        classes: The classes that its labels name.
-        labels: The class of every node, -1 for unlabelled.
-        table: The nodes table as it was read, one row per node; None for a graph without.
-        id_column: Its column with the ids; None if rows are numbered.
-        feature_names: The names of the features; may be empty.
-        notes: What was done to the tables.
-
-    Shapes:
-        labels: int64, (N,)
-    """
+    """Nodes to label; `ids` are text, and `table` is the nodes table, None for a graph without."""
 
     name: str
     graph: Data
     ids: tuple[str, ...]
-    column: str
-    classes: tuple[str, ...]
-    labels: Tensor
-    table: Any = None
-    id_column: str | None = None
+    column: str  # holds the classes
+    classes: tuple[str, ...]  # those that its labels name
+    labels: Tensor  # -1 for unlabelled, int64, (N,)
+    table: Any = None  # as it was read
+    id_column: str | None = None  # of the table; None if rows are numbered
     feature_names: Sequence[str] = ()
-    notes: tuple[Note, ...] = ()
+    notes: tuple[Note, ...] = ()  # what was done to the tables
 
     @cached_property
     def rows(self) -> dict[str, int]:
@@ -78,33 +66,29 @@ class DeskNodes:
             order = values.abs().argsort(descending=True, stable=True).tolist()
             names = self.feature_names or [f"feature {n}" for n in range(len(values))]
             return [(names[n], f"{float(values[n]):g}") for n in order if values[n] != 0]
-        cells = self.table.iloc[row]
-        shown = [name for name in self.table.columns if name not in (self.column, self.id_column)]
-        texts = ((str(name), _text(cells[name])) for name in shown)
-        return [(name, text) for name, text in texts if text]
+        pandas, cells = import_pandas(), self.table.iloc[row]
+        found = []
+        for name in self.table.columns:
+            cell = cells[name]
+            nan = isinstance(cell, float) and cell != cell
+            text = "" if cell is None or cell is pandas.NA or nan else str(cell).strip()
+            if text and name not in (self.column, self.id_column):
+                found.append((str(name), text))
+        return found
 
 
 def open_nodes(
-    data: str,
-    columns: Mapping[str, Any],
-    *,
-    classes: Sequence[str] = (),
-    root: Path | None = None,
+    data: str, columns: Mapping[str, Any], *, classes: Sequence[str] = (), root: Path | None = None
 ) -> DeskNodes:
-    """Open a graph to label: a data set, or tables that may have few labels or none.
+    """Open a data set, or tables with few labels or none; `columns` is as in `open_graph`.
 
-    Args:
-        data: A name or a path, as for `open_graph`.
-        columns: The column arguments of `open_graph`. A label column that does not exist yet is
-            started, if the classes are given.
-        classes: Classes beside those that have labels.
-        root: Folder of data sets.
+    A label column that does not exist yet is started, if its classes are given.
     """
     if data in DATASETS:
         return _of_source(open_dataset(data, root=root), None)
-    table = read_nodes_table(data)
-    label = columns.get("label")
-    if table is None or label is None or _names(table, columns).nunique() >= 2:
+    table, label = read_nodes_table(data), columns.get("label")
+    names = None if table is None or label is None else _names(table, columns)
+    if names is None or names.nunique() >= 2:
         return _of_source(open_tables(data, **columns), table)
     if label not in table.columns and len(classes) < 2:
         raise ArgumentError(
@@ -114,13 +98,9 @@ def open_nodes(
     rest = {name: value for name, value in columns.items() if name not in ("label", "unlabelled")}
     if label in table.columns:
         rest["drop"] = [*rest.get("drop", ()), label]
-    tables = open_graph(data, **rest)
-    names = _names(table, columns)
     found = tuple(sorted(set(names.dropna())))
-    labels = [found.index(name) if isinstance(name, str) else -1 for name in names]
-    return _of_tables(
-        tables, _name(data), table, str(label), found, torch.tensor(labels, dtype=torch.long)
-    )
+    labels = torch.tensor([found.index(n) if isinstance(n, str) else -1 for n in names])
+    return _of_tables(open_graph(data, **rest), _name(data), table, str(label), found, labels)
 
 
 def open_for_model(
@@ -151,30 +131,23 @@ def _names(table: Any, columns: Mapping[str, Any]) -> Any:
 
 
 def _of_source(source: GraphSource, table: Any) -> DeskNodes:
-    if source.tables is not None:
-        column = source.tables.columns.label or LABEL
-        names = source.tables.class_names
-        return _of_tables(source.tables, source.name, table, column, names, source.graph.y)
-    graph = source.graph
-    given = graph.get("class_names") or range(int(graph.y.max()) + 1)
+    graph, tables = source.graph, source.tables
+    if tables is not None:
+        column = tables.columns.label or LABEL
+        return _of_tables(tables, source.name, table, column, tables.class_names, graph.y)
     return DeskNodes(
         name=source.name,
         graph=graph,
         ids=tuple(map(str, range(graph.num_nodes))),
         column=LABEL,
-        classes=tuple(map(str, given)),
+        classes=tuple(map(str, graph.get("class_names") or range(int(graph.y.max()) + 1))),
         labels=graph.y,
         feature_names=tuple(graph.get("feature_names") or ()),
     )
 
 
 def _of_tables(
-    tables: TableGraph,
-    name: str,
-    table: Any,
-    column: str,
-    classes: tuple[str, ...],
-    labels: Tensor,
+    tables: TableGraph, name: str, table: Any, column: str, classes: tuple[str, ...], labels: Tensor
 ) -> DeskNodes:
     return DeskNodes(
         name=name,
@@ -195,7 +168,43 @@ def _name(data: str) -> str:
     return path.resolve().name if path.is_dir() else path.stem
 
 
-def _text(cell: Any) -> str:
-    """A cell as text; empty if there is nothing in it."""
-    missing = cell is None or (isinstance(cell, float) and cell != cell)
-    return "" if missing or cell is import_pandas().NA else str(cell).strip()
+def labelled_table(nodes: DeskNodes, answers: Answers) -> Any:
+    """The nodes table with a label wherever there is one, of the table or of an answer.
+
+    A graph without a nodes table gives its ids and labels.
+    """
+    pandas = import_pandas()
+    if nodes.table is None:
+        names = [nodes.classes[label] if label >= 0 else None for label in nodes.labels.tolist()]
+        column = pandas.Series(names, dtype=object)
+        table = pandas.DataFrame({"id": list(nodes.ids), nodes.column: column})
+    else:
+        table = nodes.table.copy()
+        if nodes.column not in table.columns:
+            table[nodes.column] = None
+    column = table[nodes.column].astype(object)
+    rows = {nodes.rows[id]: name for id, name in answers.labels().items() if id in nodes.rows}
+    column.iloc[list(rows)] = list(rows.values())
+    if column.dropna().map(lambda cell: isinstance(cell, str)).nunique() > 1:
+        # a Parquet column has one type; 1.0 beside an empty cell is the class 1
+        column = column.where(column.isna(), column.map(canonical_name))
+    table[nodes.column] = column
+    return table
+
+
+def csv_bytes(table: Any) -> bytes:
+    """A table as CSV."""
+    text: str = table.to_csv(index=False, lineterminator="\n")
+    return text.encode("utf-8", errors="replace")
+
+
+def write_table(table: Any, path: Path) -> None:
+    """Write a table as CSV or Parquet, completely or not at all."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise ValueError(f"The table must end in {' or '.join(SUFFIXES)}, got {path}.")
+    content = io.BytesIO()
+    if path.suffix.lower() == ".csv":
+        content.write(csv_bytes(table))
+    else:
+        table.to_parquet(content, index=False)
+    write_atomic(content.getvalue(), path)

@@ -1,18 +1,27 @@
-"""The server: routes, and the loop that serves them on 127.0.0.1."""
+"""The desk's server on 127.0.0.1: who may use it, its routes, and what its forms do.
+
+The address holds a secret, which a cookie replaces. Other users of the machine do not know it.
+Pages of other sites can make a browser send requests, but with another `Origin`, without the
+cookie, which is `SameSite=Strict`, and without the token of the form. A name that resolves to
+127.0.0.1 fails by its `Host`.
+"""
 
 from __future__ import annotations
 
+import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
+from hmac import compare_digest
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from evengraph.core.errors import MissingPackageError, first_line
-from evengraph.desk.access import HEADERS, Access, Session
+from evengraph.desk import pages
 from evengraph.desk.desk import Desk
-from evengraph.desk.frame import message_page
-from evengraph.desk.pages import DeskPages, Form
+from evengraph.desk.label_file import DISMISSED, LABEL, UNKNOWN
+from evengraph.desk.nodes import csv_bytes, labelled_table
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -20,12 +29,88 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 HOST = "127.0.0.1"
+MAX_SESSIONS = 1_000
 MAX_FORM = 64 * 1024  # bytes
 REFUSED = "Open the address that evengraph desk printed when it started; it holds a secret."
+HEADERS = {
+    # no inline style or script, nothing from elsewhere, and no page of others around ours
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; "
+    "img-src data:; connect-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",  # without a referrer, browsers hide the origin of forms
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""Headers of every response."""
+
+Form = dict[str, str]
+View = Callable[["Session", int], "str | Response"]
+Action = Callable[[Form, "Session"], str]
+
+
+def _secret() -> str:
+    return secrets.token_urlsafe(24)
+
+
+@dataclass
+class Session:
+    """One browser: the name that its answers carry, an id for the label file, and a secret."""
+
+    who: str
+    id: str = field(default_factory=lambda: secrets.token_hex(8))
+    form_token: str = field(default_factory=_secret)  # must be in every form that it sends
+
+
+class Access:
+    """Checks requests to the server on a port; new sessions have the name `who`."""
+
+    def __init__(self, port: int, who: str) -> None:
+        self.hosts = (f"{HOST}:{port}", f"localhost:{port}")
+        self.who = who
+        self.token = _secret()
+        self.cookie = f"evengraph-desk-{port}"  # cookies of one host are shared by all ports
+        self._tickets: set[str] = set()
+        self._sessions: dict[str, Session] = {}
+
+    @property
+    def address(self) -> str:
+        """The address to open; good for any number of browsers."""
+        return f"http://{self.hosts[0]}/?token={self.token}"
+
+    def one_time_address(self) -> str:
+        """An address for one browser: other users can read what programs are started with."""
+        ticket = _secret()
+        self._tickets.add(ticket)
+        return f"http://{self.hosts[0]}/?token={ticket}"
+
+    def enter(self, token: str) -> str | None:
+        """The cookie of a new session; None if the token is wrong."""
+        if not compare_digest(token.encode(), self.token.encode()):
+            if token not in self._tickets:
+                return None
+            self._tickets.discard(token)
+        if len(self._sessions) >= MAX_SESSIONS:
+            del self._sessions[next(iter(self._sessions))]
+        secret = _secret()
+        self._sessions[secret] = Session(self.who)
+        return secret
+
+    def session(self, cookies: Mapping[str, str]) -> Session | None:
+        """The session of a request."""
+        return self._sessions.get(cookies.get(self.cookie, ""))
+
+    def allows_post(self, session: Session, headers: Mapping[str, str], form_token: str) -> bool:
+        """Whether a form came from a page of ours."""
+        origin = headers.get("origin")
+        if origin is not None and origin.lower().removeprefix("http://") not in self.hosts:
+            return False
+        return compare_digest(form_token.encode(), session.form_token.encode())
 
 
 def import_server() -> Any:
-    """uvicorn, or an error that says what to install."""
+    """Import uvicorn, or raise an error with what to install."""
     try:
         import starlette  # noqa: F401
         import uvicorn
@@ -52,10 +137,9 @@ def free_socket(port: int) -> socket.socket:
 
 def serve(desk: Desk, access: Access, listener: socket.socket) -> None:
     """Serve until Ctrl-C."""
-    server = make_server(desk, access)
     try:
         with suppress(KeyboardInterrupt):  # raised once all pages have been answered
-            server.run(sockets=[listener])
+            make_server(desk, access).run(sockets=[listener])
     finally:
         desk.close()
 
@@ -64,7 +148,7 @@ def make_server(desk: Desk, access: Access) -> Any:
     """The server, not running yet. It writes no log: addresses hold the token."""
     uvicorn = import_server()
     config = uvicorn.Config(
-        make_app(desk, access),
+        _make_app(desk, access),
         access_log=False,
         log_level="error",
         lifespan="off",
@@ -74,44 +158,49 @@ def make_server(desk: Desk, access: Access) -> Any:
     return uvicorn.Server(config)
 
 
-def make_app(desk: Desk, access: Access) -> ASGIApp:
-    """The application."""
+def _make_app(desk: Desk, access: Access) -> ASGIApp:
+    """The routes behind their checks, with our headers on every response, also those to errors."""
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
-    from starlette.responses import HTMLResponse, JSONResponse, Response
+    from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
     from starlette.routing import Route
 
-    pages = DeskPages(desk)
-
     def refused(status: int, text: str) -> Response:
-        return HTMLResponse(message_page("Refused", text), status)
+        return HTMLResponse(pages.message_page("Refused", text), status)
 
     def check(request: Request) -> Session | Response:
         """The session, or the response to who may see nothing."""
-        if not access.knows_host(request.headers.get("host", "")):
+        if request.headers.get("host", "").lower() not in access.hosts:
             return refused(421, "This server has another name.")
         session = access.session(request.cookies)
         token = request.query_params.get("token")
-        if token is not None and request.url.path == "/":  # the token leaves the address
-            return enter(token) if session is None else _redirect("/")
-        return refused(403, REFUSED) if session is None else session
-
-    def enter(token: str) -> Response:
-        secret = access.enter(token)
-        if secret is None:
-            return refused(403, REFUSED)
-        response = _redirect("/")
-        response.set_cookie(access.cookie, secret, httponly=True, samesite="strict")
+        if token is None or request.url.path != "/":
+            return refused(403, REFUSED) if session is None else session
+        response = RedirectResponse("/", 303)  # the token leaves the address
+        if session is None:
+            secret = access.enter(token)
+            if secret is None:
+                return refused(403, REFUSED)
+            response.set_cookie(access.cookie, secret, httponly=True, samesite="strict")
         return response
 
-    def page(handler: Callable[[Request, Session], Response]) -> Callable[[Request], Response]:
+    def get(view: View) -> Callable[[Request], Response]:
         def endpoint(request: Request) -> Response:
-            found = check(request)
-            return found if isinstance(found, Response) else handler(request, found)
+            session = check(request)
+            if isinstance(session, Response):
+                return session
+            desk.refresh()
+            row = _row(desk, request.path_params.get("row", "0"))
+            if row is None:
+                return HTMLResponse(pages.message_page("Not found", "There is no such node."), 404)
+            shown = view(session, row)
+            if isinstance(shown, Response):
+                return shown
+            return HTMLResponse(shown.encode("utf-8", errors="xmlcharrefreplace"))
 
         return endpoint
 
-    def post(handler: Callable[[Form, Session], str]) -> Callable[[Request], Any]:
+    def post(act: Action) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Response:
             session = check(request)
             if isinstance(session, Response):
@@ -120,24 +209,21 @@ def make_app(desk: Desk, access: Access) -> ASGIApp:
                 form = await _read_form(request)
                 if not access.allows_post(session, request.headers, form.get("form_token", "")):
                     return refused(403, REFUSED)
-                path = await run_in_threadpool(handler, form, session)
+                path = await run_in_threadpool(act, form, session)
             except ValueError as error:
                 return refused(400, first_line(error))
             if "application/json" in request.headers.get("accept", ""):
                 return JSONResponse({"next": path})
-            return _redirect(path)
+            return RedirectResponse(path, 303)
 
         return endpoint
 
-    routes = [Route(path, page(handler)) for path, handler in pages.gets().items()]
-    routes += [
-        Route(path, post(handler), methods=["POST"]) for path, handler in pages.posts().items()
-    ]
-    return _secured(Starlette(routes=routes))
-
-
-def _secured(app: ASGIApp) -> ASGIApp:
-    """The application with our headers on every response, also those to errors."""
+    app = Starlette(
+        routes=[
+            *(Route(path, get(view)) for path, view in _views(desk).items()),
+            *(Route(path, post(act), methods=["POST"]) for path, act in _actions(desk).items()),
+        ]
+    )
     ours = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 
     async def secured(scope: Scope, receive: Receive, send: Send) -> None:
@@ -151,12 +237,6 @@ def _secured(app: ASGIApp) -> ASGIApp:
     return secured
 
 
-def _redirect(path: str) -> Response:
-    from starlette.responses import RedirectResponse
-
-    return RedirectResponse(path, 303)
-
-
 async def _read_form(request: Request) -> Form:
     """The fields of a form; empty if it is too large or no form."""
     body = bytearray()
@@ -166,3 +246,120 @@ async def _read_form(request: Request) -> Form:
             return {}
     text = body.decode("utf-8", errors="replace")
     return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=20))
+
+
+def _number(text: str) -> int:
+    """A number from a path or form; -1 if it is none."""
+    return int(text) if text.isdecimal() and text.isascii() and len(text) < 18 else -1
+
+
+def _row(desk: Desk, text: str) -> int | None:
+    return _number(text) if 0 <= _number(text) < len(desk.nodes.ids) else None
+
+
+def _views(desk: Desk) -> dict[str, View]:
+    """Pages and files by their paths; those of a node get its row."""
+    from starlette.responses import Response
+
+    def home(session: Session, _: int) -> str:
+        row = desk.next_row(session.id)
+        if row is None:
+            return pages.done_page(desk, session)
+        return pages.node_page(desk, session, row)
+
+    def node(session: Session, row: int) -> str:
+        desk.file.look(session.id, [desk.nodes.ids[row]])
+        return pages.node_page(desk, session, row)
+
+    def export(session: Session, _: int) -> Response:
+        content = csv_bytes(labelled_table(desk.nodes, desk.answers))
+        name = {"Content-Disposition": 'attachment; filename="labelled.csv"'}
+        return Response(content, media_type="text/csv; charset=utf-8", headers=name)
+
+    return {
+        "/": home,
+        "/node/{row}": node,
+        "/node/{row}/why": lambda _, row: pages.why(desk.explanation(row)),
+        "/side": lambda session, _: pages.side(desk, session),
+        "/queue": lambda session, _: pages.queue_page(desk, session),
+        "/done": lambda session, _: pages.done_page(desk, session),
+        "/export.csv": export,
+        "/desk.css": lambda *_: Response(pages.STYLESHEET, media_type="text/css"),
+        "/desk.js": lambda *_: Response(pages.SCRIPT, media_type="text/javascript"),
+    }
+
+
+def _actions(desk: Desk) -> dict[str, Action]:
+    """What forms do; each returns the path of the page to show then, or raises ValueError."""
+
+    def page_of(row: int | None) -> str:
+        return "/" if row is None else f"/node/{row}"
+
+    def text(form: Form, name: str, limit: int) -> str:
+        written = form.get(name, "").strip()
+        if len(written) > limit:
+            raise ValueError(f"A {name} has at most {limit:,} characters, not {len(written):,}.")
+        return written
+
+    def answer(form: Form, session: Session) -> str:
+        """Save an answer and go to the next node."""
+        row = _row(desk, form.get("row", ""))
+        kind, label = _meaning(desk, form.get("answer", ""))
+        if row is None or not kind:
+            return "/"
+        note = text(form, "note", pages.MAX_NOTE)
+        desk.answer(row, kind, label, note=note, who=session.who, session=session.id)
+        return page_of(desk.next_row(session.id, row))
+
+    def note(form: Form, session: Session) -> str:
+        """Save a note and stay."""
+        row, written = _row(desk, form.get("row", "")), text(form, "note", pages.MAX_NOTE)
+        if row is not None and written:
+            desk.note(row, written, who=session.who, session=session.id)
+        return page_of(row)
+
+    def undo(form: Form, session: Session) -> str:
+        """Undo an event and go back to its node."""
+        number = _number(form.get("number", ""))
+        return page_of(desk.undo(number, who=session.who, session=session.id))
+
+    def add_class(form: Form, session: Session) -> str:
+        name = " ".join(text(form, "class", pages.MAX_CLASS).split())
+        if name:
+            desk.add_class(name, who=session.who, session=session.id)
+        return "/"
+
+    def rename(form: Form, session: Session) -> str:
+        """Change the name of the session; an empty one changes nothing."""
+        session.who = " ".join(form.get("who", "").split())[: pages.MAX_NAME] or session.who
+        return "/"
+
+    def train(form: Form, session: Session) -> str:
+        desk.train()
+        return "/"
+
+    return {
+        "/answer": answer,
+        "/note": note,
+        "/undo": undo,
+        "/class": add_class,
+        "/who": rename,
+        "/train": train,
+    }
+
+
+def _meaning(desk: Desk, answer: str) -> tuple[str, str]:
+    """Kind and class of an answer; empty if it is none."""
+    find = desk.find or ""
+    if answer == "unknown":
+        return UNKNOWN, ""
+    if answer == "confirm" and find:
+        return LABEL, find
+    if answer == "dismiss" and find:
+        others = [name for name in desk.classes if name != find]
+        return (LABEL, others[0]) if len(others) == 1 else (DISMISSED, find)
+    if not answer.startswith(pages.CLASS_ANSWER):
+        return "", ""
+    # forms turn a newline into two characters
+    name = answer.removeprefix(pages.CLASS_ANSWER).replace("\r\n", "\n")
+    return LABEL, {known.replace("\r\n", "\n"): known for known in desk.classes}.get(name, name)

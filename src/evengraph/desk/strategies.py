@@ -1,20 +1,36 @@
-"""Strategies: evidence -> a score per node; the highest are offered for labelling first."""
+"""Strategies: what is known of a graph -> a score for every node, and reasons in words."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from scipy.optimize import minimize
 from torch import Tensor
-from torch.nn.functional import one_hot
+from torch_geometric.data import Data
 
 from evengraph.core.rng import generator
-from evengraph.desk.evidence import Evidence, find_clusters, unlike_labels
-from evengraph.methods.bases.search import Committee
-from evengraph.ops.sparse import Sparse, diffuse
+from evengraph.ops.semantic import cluster_means, kmeans, nearest_mean
+from evengraph.ops.sparse import Sparse, diffuse, to_scipy
+
+MOST = 100  # clusters
+SMALLEST = 10  # nodes per cluster, on average
+CLUSTERED = 4_000  # nodes that the means are found from
+ITERATIONS = 20  # of k-means
+MEASURED = 100_000  # rows whose distance to their mean is computed at a time
+CLUSTER_SEED = 0  # clusters of a graph are always the same
+
+GROUP = 5  # nodes that may be a class of their own
+FAR = 1.5  # times the usual gap between clusters
+
+TIMES = 2.0  # share of the labels over share of the nodes
+LARGEST = 0.5  # of the labels
+PART = 3  # of ten nodes; more cost the other classes
+RARE = 0.9  # of an equal share of the nodes: a class with more is not rare
 
 UNLIKE = 10  # one node in so many is unlike every label, where there are any
 CERTAIN = 0.75  # share of its worth that a label loses where the class is certain
@@ -27,8 +43,144 @@ STEPS, TELEPORT = 20, 0.2  # of walks, of five steps on average
 WEIGHTS = {"uncertainty": 1.0, "rare": 0.5, "representative": 1.0, "coverage": 0.5, "reach": 0.5}
 """Of the ranks in the default; set on other graphs than those of the documentation."""
 
+CLEAR, CLOSE = 0.5, 0.15  # probability of a likely class; gap below which two compete
+SCARCE = 5  # labels of a class
+NEAR = 2  # steps within which a label is near
 
-@dataclass(frozen=True, kw_only=True)
+
+class Clusters(NamedTuple):
+    """The cluster of every node, and how near it is to the middle.
+
+    Shapes:
+        of: int64, (N,); typical: (N,), between 0 and 1; means: (K, d)
+    """
+
+    of: Tensor
+    typical: Tensor
+    means: Tensor
+
+    def sizes(self, nodes: Tensor) -> Tensor:
+        """How many of some nodes, a bool mask, each cluster holds, (K,)."""
+        return torch.bincount(self.of[nodes], minlength=len(self.means))
+
+    def turns(self, nodes: Tensor) -> Tensor:
+        """How many of some nodes, a bool mask, are more typical of the cluster of a node, (N,)."""
+        order = torch.where(nodes, self.typical, -1.0).argsort(descending=True, stable=True)
+        order = order[self.of[order].argsort(stable=True)]
+        sizes = torch.bincount(self.of, minlength=len(self.means))
+        first = (sizes.cumsum(0) - sizes)[self.of[order]]
+        result = torch.empty_like(order)
+        result[order] = torch.arange(len(order)) - first
+        return result
+
+
+def find_clusters(rows: Tensor, count: int = MOST) -> Clusters:
+    """Cluster rows by k-means, into fewer than `count` where nodes are few; means of a sample."""
+    count = max(1, min(count, min(len(rows), CLUSTERED) // SMALLEST))
+    sample = torch.randperm(len(rows), generator=generator(CLUSTER_SEED))[:CLUSTERED].sort().values
+    part = rows[sample]
+    groups = kmeans(part, count, CLUSTER_SEED, max_iterations=ITERATIONS)
+    means = cluster_means(part, groups, count)
+    of = nearest_mean(rows, means)
+    parts = zip(rows.split(MEASURED), of.split(MEASURED), strict=True)
+    distance = torch.cat([(part - means[group]).square().sum(1) for part, group in parts])
+    total = rows.new_zeros(count).index_add_(0, of, distance)
+    usual = total / torch.bincount(of, minlength=count).clamp(min=1)
+    return Clusters(of, torch.exp(-distance / usual[of].clamp(min=1e-12)), means)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Evidence:
+    """A graph, the labels so far, and what a model predicts."""
+
+    graph: Data  # features and edges
+    rows: Tensor  # every node as a row of numbers, (N, d); see `node_rows`
+    clusters: Clusters  # groups of nodes that are alike
+    operator: Sparse  # averages over a node and its neighbours, (N, N)
+    labels: Tensor  # -1 for unlabelled, int64, (N,)
+    candidates: Tensor  # nodes that may be offered, none of which has a label, bool, (N,)
+    num_classes: int  # those without labels included
+    probabilities: Tensor | None = None  # what the model predicts, (N, C); None without a model
+    budget: int = 20  # how many nodes will be labelled
+    seed: int = 0  # of everything random
+
+    @cached_property
+    def known(self) -> Tensor:
+        """Labelled nodes, ascending, (n,)."""
+        return (self.labels >= 0).nonzero().squeeze(1)
+
+    @cached_property
+    def counts(self) -> Tensor:
+        """Labels of each class, (C,)."""
+        return torch.bincount(self.labels[self.known], minlength=self.num_classes)
+
+    @cached_property
+    def gaps(self) -> Tensor:
+        """How far each cluster is from the nearest label, (K,); needs a label."""
+        return torch.cdist(self.clusters.means, self.rows[self.known]).amin(1)
+
+
+def unlike_labels(evidence: Evidence) -> Tensor:
+    """Nodes in clusters without a label, farther from labels than clusters usually are, bool, (N,).
+
+    A class that nobody has labelled would be found there, so it is worth looking. With few labels
+    these are many; see `new_class`. Without labels there are none.
+    """
+    clusters = evidence.clusters
+    if not len(evidence.known) or len(clusters.means) < 2:
+        return torch.zeros(len(evidence.labels), dtype=torch.bool)
+    empty = clusters.sizes(evidence.labels >= 0) == 0
+    between = torch.cdist(clusters.means, clusters.means).fill_diagonal_(torch.inf).amin(1)
+    large = clusters.sizes(evidence.candidates) >= GROUP
+    return (empty & large & (evidence.gaps > FAR * between.median()))[clusters.of]
+
+
+def new_class(evidence: Evidence) -> Tensor:
+    """Nodes unlike every label that are farther from labels than most nodes are, bool, (N,).
+
+    With few labels nearly all nodes are far from them, which tells nothing about their class.
+    """
+    unlike = unlike_labels(evidence)
+    if not unlike.any():
+        return unlike
+    return unlike & (evidence.gaps > FAR * evidence.gaps.median())[evidence.clusters.of]
+
+
+class Hunt(NamedTuple):
+    """The class to look for, its likely candidates, bool, (N,), and how many the batch takes."""
+
+    label: int
+    likely: Tensor
+    number: int
+
+
+def find_hunt(evidence: Evidence) -> Hunt | None:
+    """The rarest class and how many nodes it still needs; None if no class is rare.
+
+    Of the classes that have labels and are predicted for a candidate, it is the one with the fewest
+    nodes by the model. It should have as many labels as the others on average, or twice its share
+    of the nodes if that is more, but at most half of all.
+    """
+    found = evidence.probabilities
+    if found is None:
+        return None
+    predicted, seen = found.argmax(1), evidence.counts > 0
+    usable = torch.bincount(predicted[evidence.candidates], minlength=evidence.num_classes) > 0
+    shares = torch.where(usable & seen, found.mean(0), torch.inf)
+    label, equal = int(shares.argmin()), 1 / max(1, int(seen.sum()))
+    share = float(shares[label])
+    if share >= RARE * equal or equal == 1:
+        return None
+    before, after = len(evidence.known), len(evidence.known) + evidence.budget
+    goal = min(LARGEST, max(equal, TIMES * share)) * after
+    likely = evidence.candidates & (predicted == label)
+    lacking = math.ceil(goal - int(evidence.counts[label]))
+    allowed = PART * after // 10 - PART * before // 10  # the same however batches are cut
+    number = min(lacking, allowed, int(likely.sum()))
+    return Hunt(label, likely, max(0, number))
+
+
+@dataclass(frozen=True)
 class Strategy:
     """A way to choose nodes to label.
 
@@ -63,13 +215,14 @@ def uncertainty(evidence: Evidence) -> Tensor:
 def reach(evidence: Evidence) -> Tensor:
     """How often walks that start at nodes far from every label end at a node.
 
-    It is PageRank with such nodes as starting points: a label there would reach them.
+    This is PageRank with such nodes as starting points: a label there would reach them.
     """
     walk = evidence.operator
     known = torch.zeros(len(evidence.labels), 1)
     known[evidence.known] = 1
     near = diffuse(walk, known, STEPS, TELEPORT)  # share of walks that end at a label
-    return _walked_to(evidence, (1 - near).clamp(min=0))
+    back = Sparse(walk.transpose, walk.matrix)
+    return diffuse(back, (1 - near).clamp(min=0), STEPS, TELEPORT).squeeze(1)
 
 
 def coverage(evidence: Evidence) -> Tensor:
@@ -107,18 +260,13 @@ def representative(evidence: Evidence) -> Tensor:
     covered = torch.zeros(len(nodes))
     for part in evidence.known.split(BLOCK) if len(evidence.known) else ():
         covered = torch.maximum(covered, likeness(evidence.rows[part]).amax(0))
-    weights = _urgency(evidence, nodes)
+    weights = torch.ones(len(nodes))
+    if evidence.probabilities is not None:
+        found = evidence.probabilities[nodes]
+        shares = found.mean(0).clamp(min=LEAST)
+        weights = (SURE + uncertainty(evidence)[nodes]) * (found @ (1 / shares))
     parts = evidence.rows.split(BLOCK)
     return torch.cat([likeness(part).sub_(covered).clamp_(min=0) @ weights for part in parts])
-
-
-def _urgency(evidence: Evidence, nodes: Tensor) -> Tensor:
-    """How much it matters to know more of some nodes, (n,); the same for all without a model."""
-    if evidence.probabilities is None:
-        return torch.ones(len(nodes))
-    found = evidence.probabilities[nodes]
-    shares = found.mean(0).clamp(min=LEAST)
-    return (SURE + uncertainty(evidence)[nodes]) * (found @ (1 / shares))
 
 
 def novelty(evidence: Evidence) -> Tensor:
@@ -127,15 +275,17 @@ def novelty(evidence: Evidence) -> Tensor:
     sizes = clusters.sizes(evidence.candidates)
     groups = sizes / (sizes + FEW)
     if len(evidence.known):
-        groups *= torch.cdist(clusters.means, evidence.rows[evidence.known]).amin(1)
+        groups *= evidence.gaps
     return groups[clusters.of] * clusters.typical
 
 
 def combined(evidence: Evidence) -> Tensor:
     """The weighted mean of the ranks by several strategies; without a model, by those without.
 
-    A few of each batch come first that are unlike every label: a class may be hidden there, and
-    a model is often sure of what it has never seen. Without a model, one of every group does.
+    Some nodes of each batch come first, one of a cluster. With a model, a few that are unlike every
+    label: a class may be hidden there, and a model is often sure of what it has never seen. Without
+    one, the most typical node of every group without a label: ranks alone would take the first
+    batch from a few large groups, and so from a few classes.
     """
     total = torch.zeros(len(evidence.labels))
     for name, weight in WEIGHTS.items():
@@ -143,43 +293,24 @@ def combined(evidence: Evidence) -> Tensor:
         if evidence.probabilities is not None or not strategy.needs_model:
             total += weight * ranks(strategy.score(evidence), evidence.candidates)
     total /= sum(WEIGHTS.values())
-    blind = evidence.probabilities is None
-    total[_pioneers(evidence) if blind else _strangers(evidence)] += 1
+    if evidence.probabilities is None:  # as many groups as there will be labels
+        clusters = find_clusters(evidence.rows, len(evidence.known) + evidence.budget)
+        wanted = (clusters.sizes(evidence.labels >= 0) == 0)[clusters.of]
+        value, number = clusters.sizes(evidence.candidates)[clusters.of], evidence.budget
+    else:
+        clusters, wanted = evidence.clusters, unlike_labels(evidence)
+        value, number = novelty(evidence), evidence.budget // UNLIKE
+    first = evidence.candidates & (clusters.turns(evidence.candidates) == 0)
+    nodes = (first & wanted).nonzero().squeeze(1)
+    stable = evidence.probabilities is not None  # results depend on how sizes that tie are sorted
+    total[nodes[value[nodes].argsort(descending=True, stable=stable)[:number]]] += 1
     return total
-
-
-def _pioneers(evidence: Evidence) -> Tensor:
-    """The most typical node of every group without a label; as many groups as there will be labels.
-
-    Ranks alone would take the first batch from a few large groups, and so from a few classes.
-    """
-    clusters = find_clusters(evidence.rows, len(evidence.known) + evidence.budget)
-    empty = clusters.sizes(evidence.labels >= 0) == 0
-    first = evidence.candidates & (clusters.turns(evidence.candidates) == 0)
-    nodes = (first & empty[clusters.of]).nonzero().squeeze(1)
-    order = clusters.sizes(evidence.candidates)[clusters.of[nodes]].argsort(descending=True)
-    return nodes[order[: evidence.budget]]
-
-
-def _strangers(evidence: Evidence) -> Tensor:
-    """The most typical nodes of some clusters unlike every label, one of each."""
-    clusters = evidence.clusters
-    first = evidence.candidates & (clusters.turns(evidence.candidates) == 0)
-    nodes = (first & unlike_labels(evidence)).nonzero().squeeze(1)
-    order = novelty(evidence)[nodes].argsort(descending=True, stable=True)
-    return nodes[order[: evidence.budget // UNLIKE]]
 
 
 def ranks(scores: Tensor, candidates: Tensor) -> Tensor:
     """The share of candidates with a lower score, (N,)."""
     ordered = scores[candidates].sort().values
     return torch.searchsorted(ordered, scores.contiguous()) / len(ordered)
-
-
-def _walked_to(evidence: Evidence, starts: Tensor) -> Tensor:
-    """How often walks end at each node, that start at nodes as often as given, (N, 1)."""
-    back = Sparse(evidence.operator.transpose, evidence.operator.matrix)
-    return diffuse(back, starts, STEPS, TELEPORT).squeeze(1)
 
 
 def _probabilities(evidence: Evidence) -> Tensor:
@@ -190,176 +321,107 @@ def _probabilities(evidence: Evidence) -> Tensor:
 
 _ALL = (
     Strategy(
-        name="default",
-        meaning="What several of the others agree on, and enough of the rarest class.",
-        score=combined,
+        "default",
+        "What several of the others agree on, and enough of the rarest class.",
+        combined,
         hunts=True,
     ),
+    Strategy("random", "Every unlabelled node alike.", random_scores, spread=0.0),
+    Strategy("uncertainty", "Nodes that the model places between two classes.", uncertainty, True),
     Strategy(
-        name="random", meaning="Every unlabelled node alike.", score=random_scores, spread=0.0
+        "rare", "Nodes that probably are of a class with few labels or few nodes.", rare, True
     ),
     Strategy(
-        name="uncertainty",
-        meaning="Nodes that the model places between two classes.",
-        score=uncertainty,
-        needs_model=True,
+        "representative",
+        "Nodes that many uncertain ones are like, which are like no labelled node.",
+        representative,
     ),
     Strategy(
-        name="rare",
-        meaning="Nodes that probably are of a class with few labels or few nodes.",
-        score=rare,
-        needs_model=True,
+        "coverage", "The most typical node of every cluster first, then the second.", coverage
     ),
     Strategy(
-        name="representative",
-        meaning="Nodes that many uncertain ones are like, which are like no labelled node.",
-        score=representative,
-    ),
-    Strategy(
-        name="coverage",
-        meaning="The most typical node of every cluster first, then the second.",
-        score=coverage,
-    ),
-    Strategy(
-        name="reach",
-        meaning="Nodes from which a label reaches many that are far from every label.",
-        score=reach,
+        "reach", "Nodes from which a label reaches many that are far from every label.", reach
     ),
 )
 STRATEGIES = {strategy.name: strategy for strategy in _ALL}
 
 
-MEMBERS = 8
-PENALTY = 0.1  # L2, per labelled node
-ITERATIONS = 30  # of L-BFGS
-PRECISION = 1e-6  # of the loss, relative; it is computed in 32 bits
-LEVEL_PENALTY = 0.01  # L2 of the last change of the intercepts
-PREDICTED = 100_000  # rows predicted at a time
-DISTANCES = 200_000_000  # between rows and labels at a time, 800 MB
+def reasons(evidence: Evidence, nodes: Tensor, class_names: Sequence[str]) -> list[str]:
+    """One short text per node: what it probably is, how well known its surroundings are."""
+    clusters, alien = evidence.clusters, new_class(evidence)
+    sizes, labels = clusters.sizes(evidence.labels < 0), clusters.sizes(evidence.labels >= 0)
+    followers, guesses = _followers(evidence, nodes), _guesses(evidence, nodes, class_names)
+    texts = []
+    for node, guess, follow in zip(nodes.tolist(), guesses, followers, strict=True):
+        cluster, place = clusters.of[node], ""
+        size = int(sizes[cluster])
+        if alien[node]:
+            place = f"in a group of {size:,} unlike every label: a new class?"
+        elif labels[cluster] == 0 and size >= GROUP:
+            place = f"in a group of {size:,} without a label"
+        texts.append(", ".join(filter(None, (guess, place, follow))) or "no label nearby")
+    return texts
 
 
-def scout(rows: Tensor, labels: Tensor, num_classes: int, *, seed: int = 0) -> Committee | None:
-    """Fit the committee to all labels and predict every node; None with fewer than two classes.
-
-    Every member sees the labels with random weights of its own (the Bayesian bootstrap), so that
-    members differ where the labels do not decide. Classes weigh the same, however many labels they
-    have; a class without any gets the probability 0. Labels that were chosen crowd where classes
-    meet, so a label weighs the square root of the number of nodes that it is the nearest one of;
-    for the intercepts, which decide where one class ends and the next begins, the number itself.
-
-    Args:
-        rows: Of all nodes.
-        labels: -1 for unlabelled.
-        num_classes: Including those without labels.
-        seed: Of the weights.
-
-    Shapes:
-        rows: (N, d), labels: int64, (N,)
-    """
-    nodes = (labels >= 0).nonzero().squeeze(1)
-    classes, targets = labels[nodes].unique(return_inverse=True)
-    if len(classes) < 2:
-        return None
-    draws = torch.rand(MEMBERS, len(nodes), generator=generator(seed)).clamp(min=1e-6)
-    weights, nodes_each = -draws.log(), stood_for(rows, rows[nodes])
-    model = fit_members(rows[nodes], targets, weights * nodes_each.sqrt())
-    model = level(model, rows[nodes], targets, weights * nodes_each)
-    result = rows.new_zeros(MEMBERS, len(rows), num_classes)
-    for start in range(0, len(rows), PREDICTED):
-        part = slice(start, start + PREDICTED)
-        result[:, part, classes] = predict_members(rows[part], model)
-    return Committee.even(result)
+def _guesses(evidence: Evidence, nodes: Tensor, names: Sequence[str]) -> list[str]:
+    """What the model predicts, and whether it has seen little of it; empty without a model."""
+    if evidence.probabilities is None:
+        return [""] * len(nodes)
+    top = evidence.probabilities[nodes].topk(min(2, evidence.num_classes), dim=1)
+    counts, hunt = evidence.counts.tolist(), find_hunt(evidence)
+    texts = []
+    for values, classes in zip(top.values.tolist(), top.indices.tolist(), strict=True):
+        first, count = names[classes[0]], counts[classes[0]]
+        text = f"{'likely' if values[0] > CLEAR else 'perhaps'} {first} ({values[0]:.0%})"
+        if len(values) > 1 and values[0] - values[1] < CLOSE:
+            text = f"{first} or {names[classes[1]]} ({values[0]:.0%}, {values[1]:.0%})"
+        elif 0 < count <= SCARCE:
+            text += f", which has {count} label{'s' * (count != 1)}"
+        elif hunt is not None and classes[0] == hunt.label:
+            text += ", the rarest class"
+        texts.append(text)
+    return texts
 
 
-def stood_for(rows: Tensor, labelled: Tensor) -> Tensor:
-    """The number of rows that each of the labelled ones is the nearest of, at least 1, (n,)."""
-    parts = rows.split(min(PREDICTED, max(1, DISTANCES // len(labelled))))
-    nearest = torch.cat([torch.cdist(part, labelled).argmin(1) for part in parts])
-    return torch.bincount(nearest, minlength=len(labelled)).clamp(min=1).to(rows)
+def _followers(evidence: Evidence, nodes: Tensor) -> list[str]:
+    """How many nodes would have a label within two steps that have none now."""
+    walk = to_scipy(evidence.operator.matrix)
+    state = np.zeros(walk.shape[0], dtype=np.float32)
+    state[evidence.known.numpy()] = 1
+    for _ in range(NEAR):
+        state = (walk @ state > 0).astype(np.float32)  # the diagonal keeps what is there
+    reached = state > 0
+    texts = []
+    for node in nodes.tolist():
+        around = np.array([node])
+        for _ in range(NEAR):
+            parts = [walk.indices[walk.indptr[one] : walk.indptr[one + 1]] for one in around]
+            around = np.unique(np.concatenate(parts))
+        fresh = around[~reached[around]]
+        far = "far from any label" if len(evidence.known) and not reached[node] else ""
+        count = len(fresh) - int(not reached[node])
+        reached[fresh] = True
+        follow = f"{count:,} node{'s' * (count != 1)} would follow" if count > 0 else ""
+        texts.append(", ".join(filter(None, (far, follow))))
+    return texts
 
 
-def fit_members(rows: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-    """Fit one softmax regression per row of weights; a label of weight 0 is not seen.
-
-    All are one problem for the solver, since members share nothing.
-
-    Shapes:
-        rows: (n, d); targets: int64, (n,), every class at least once; weights: (M, n)
-        returns: (M, d + 1, C)
-    """
-    weights, rows = _balanced(weights, targets), _with_bias(rows)
-    shape = rows.shape[1], len(weights), int(targets.max()) + 1
-    penalty = (PENALTY / (weights > 0).sum(1))[:, None].repeat(shape[0], 1, 1)
-    penalty[-1] = 0  # intercepts are free
-
-    def loss(model: Tensor) -> tuple[Tensor, Tensor]:
-        logits = (rows @ model.flatten(1)).view(-1, *shape[1:])
-        value, slope = _loss(logits, targets, weights)
-        decay = penalty * model
-        return value + (decay * model).sum(), (rows.T @ slope.flatten(1)).view(shape) + 2 * decay
-
-    return _minimise(loss, rows.new_zeros(shape)).transpose(0, 1)
-
-
-def level(model: Tensor, rows: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-    """Fit the intercepts again, with other weights of the labels; the slopes stay.
-
-    Shapes:
-        As in `fit_members`.
-    """
-    weights, logits = _balanced(weights, targets), _logits(rows, model)
-
-    def loss(change: Tensor) -> tuple[Tensor, Tensor]:
-        value, slope = _loss(logits + change, targets, weights)
-        decay = LEVEL_PENALTY * change
-        return value + (decay * change).sum(), slope.sum(0) + 2 * decay
-
-    change = _minimise(loss, torch.zeros_like(model[:, -1]))
-    return torch.cat([model[:, :-1], (model[:, -1] + change).unsqueeze(1)], dim=1)
-
-
-def _loss(logits: Tensor, targets: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """Weighted cross-entropy, summed over members, and its gradient.
-
-    Shapes:
-        logits and gradient: (n, M, C)
-    """
-    aims = one_hot(targets, logits.shape[2]).to(logits).unsqueeze(1)
-    logs, each = logits.log_softmax(2), weights.T.unsqueeze(2)
-    return -(each * aims * logs).sum(), each * (logs.exp() - aims)
-
-
-def _minimise(loss: Callable[[Tensor], tuple[Tensor, Tensor]], start: Tensor) -> Tensor:
-    """By L-BFGS, of a function that gives its value and gradient."""
-
-    def flat(values: np.ndarray) -> tuple[float, np.ndarray]:
-        value, slope = loss(torch.from_numpy(values).to(start).view_as(start))
-        return float(value), slope.double().numpy().ravel()
-
-    options = {"maxiter": ITERATIONS, "ftol": PRECISION}
-    first = start.double().numpy().ravel()
-    found = minimize(flat, first, jac=True, method="L-BFGS-B", options=options)
-    return torch.from_numpy(found.x).to(start).view_as(start)
-
-
-def predict_members(rows: Tensor, model: Tensor) -> Tensor:
-    """Probabilities by every member, (M, n, C)."""
-    return _logits(rows, model).softmax(2).transpose(0, 1)
-
-
-def _logits(rows: Tensor, model: Tensor) -> Tensor:
-    """Of every member, (n, M, C), in one multiplication."""
-    slopes = model[:, :-1].transpose(0, 1).flatten(1)
-    return torch.addmm(model[:, -1].flatten(), rows, slopes).view(-1, len(model), model.shape[2])
-
-
-def _balanced(weights: Tensor, targets: Tensor) -> Tensor:
-    """Weights of labels that sum to the same in each class, and to one in all, (M, n)."""
-    number = int(targets.max()) + 1
-    sums = weights.new_zeros(len(weights), number).index_add_(1, targets, weights)
-    present = (sums > 0).sum(1, keepdim=True)
-    return weights / sums.clamp(min=1e-12)[:, targets] / present
-
-
-def _with_bias(rows: Tensor) -> Tensor:
-    return torch.cat([rows, rows.new_ones(len(rows), 1)], dim=1)
+def notes(evidence: Evidence, nodes: Tensor, class_names: Sequence[str]) -> tuple[str, ...]:
+    """What to know about a batch as a whole, in sentences."""
+    counts = dict(zip(class_names, evidence.counts.tolist(), strict=True))
+    labelled = [name for name, count in counts.items() if count]
+    missing = [name for name, count in counts.items() if not count]
+    texts = []
+    if not labelled:
+        texts.append("No label yet: nodes are chosen by the graph and the features alone.")
+    elif len(labelled) == 1:
+        texts.append(f"All labels are {labelled[0]}: nodes are chosen without a model.")
+    if labelled and missing:
+        texts.append(f"No label yet of {', '.join(missing)}.")
+    if alien := int(new_class(evidence)[nodes].sum()):
+        where = "it is in a group" if alien == 1 else "they are in groups"
+        texts.append(
+            f"{alien} of {len(nodes)} may be of a class that nobody has labelled: {where} unlike "
+            "every labelled node."
+        )
+    return tuple(texts)

@@ -20,7 +20,7 @@ from torch_geometric.data import Data
 from evengraph.core.errors import first_line
 from evengraph.core.machine import end_with_parent
 from evengraph.core.task import Task, bare_graph
-from evengraph.methods import METHODS
+from evengraph.methods import DEFAULT_METHOD, METHODS
 from evengraph.metrics.multiclass import balanced_accuracy, confusion_matrix
 from evengraph.splits.base import class_nodes, mask_of
 
@@ -28,27 +28,25 @@ MEASURED = 3  # held-out labels that every class needs for a score
 HELD_OUT = 0.2  # of the labels of a class, and at least one of two
 
 
+@dataclass(frozen=True, kw_only=True)
+class DeskOptions:
+    """How a desk trains: a name in `METHODS`, and how often and how long."""
+
+    method: str = DEFAULT_METHOD
+    time_limit: float = 30.0  # seconds of a training, for methods that have a limit
+    retrain_every: int = 10  # labels after which to train again; 0 never does
+    folder: Path  # where the trained model is saved, so that a new start has it at once
+    seed: int = 0  # decides which labels are held out, and everything random
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TrainingJob:
-    """What to train on, and how.
-
-    Args:
-        graph: Features and edges.
-        labels: Numbers of `classes`, -1 for unlabelled.
-        classes: The names of all classes; those without labels are left out.
-        method: A name in `METHODS`.
-        time_limit: Seconds, for methods that have a limit.
-        folder: Where to save the model.
-        seed: Decides which labels are held out, and everything random.
-    """
+    """What to train on, and how; classes without labels are left out."""
 
     graph: Data
-    labels: Tensor
+    labels: Tensor  # numbers of classes, -1 for unlabelled, (N,)
     classes: tuple[str, ...]
-    method: str
-    time_limit: float
-    folder: Path
-    seed: int = 0
+    options: DeskOptions
 
 
 def is_enough(labels: Tensor) -> bool:
@@ -63,7 +61,7 @@ def make_task(job: TrainingJob) -> Task:
     numbers = torch.full((len(job.classes) + 1,), -1)
     numbers[present] = torch.arange(len(present))
     graph = bare_graph(job.graph, y=numbers[job.labels])
-    stream, held_out = random.Random(job.seed), list[int]()
+    stream, held_out = random.Random(job.options.seed), list[int]()
     for label in range(len(present)):
         nodes = class_nodes(graph, label)
         stream.shuffle(nodes)
@@ -78,18 +76,18 @@ def make_task(job: TrainingJob) -> Task:
 def train(job: TrainingJob) -> None:
     """Fit the method, measure it on held-out labels and save it."""
     begin, task = perf_counter(), make_task(job)
-    kind = METHODS[job.method]
+    kind = METHODS[job.options.method]
     params = {**kind.graph_defaults(task.graph), **kind.own_split_params}
     if "time_limit" in {item.name for item in fields(kind)}:
-        params["time_limit"] = job.time_limit
-    method = kind(**params).fit(task, seed=job.seed, progress=False)
+        params["time_limit"] = job.options.time_limit
+    method = kind(**params).fit(task, seed=job.options.seed, progress=False)
     held_out = method.held_out(task)
     labels, predicted = task.graph.y[held_out], method.predict_task(task)[held_out].argmax(1)
     confusion = confusion_matrix(labels, predicted, task.num_classes)
     measured = int(confusion.sum(1).min()) >= MEASURED
     score = 100 * float(balanced_accuracy(confusion)) if measured else None
-    about = {"labels": int((job.labels >= 0).sum()), "score": score, "method": job.method}
-    method.save(job.folder, extra={**about, "seconds": perf_counter() - begin})
+    about = {"labels": int((job.labels >= 0).sum()), "score": score, "method": job.options.method}
+    method.save(job.options.folder, extra={**about, "seconds": perf_counter() - begin})
 
 
 def _work(job: TrainingJob, sender: Connection) -> None:
@@ -104,8 +102,7 @@ def _work(job: TrainingJob, sender: Connection) -> None:
 class Trainer:
     """Trains one model at a time in another process, so that pages stay quick.
 
-    Args:
-        on_done: Called in a thread with an empty text, or with what went wrong.
+    `on_done` is called in a thread with an empty text, or with what went wrong.
     """
 
     def __init__(self, on_done: Callable[[TrainingJob, str], None]) -> None:

@@ -24,19 +24,8 @@ def adam_step(
     *,
     weight_decay: float,
 ) -> None:
-    """Save the weights of replicas at their best epoch, then take a step, both in place.
-
-    Args:
-        mean: Running mean of the gradients.
-        square: Running mean of the squared gradients.
-        is_best: Which replicas are at their best epoch.
-        rate: Learning rate divided by the first bias correction.
-        root: Square root of the second bias correction.
-
-    Shapes:
-        weight, gradient, mean, square, best_weight: (R, ...)
-        is_best, rate, root: (R,)
-    """
+    """Save the weights of replicas at their best epoch, then take a step, both in place."""
+    # (R, ...) each, the last three (R,); `rate` and `root` come from `bias_corrections`
     if has_kernels(weight.device):
         from evengraph.fast.triton_kernels import fused_adam_step
 

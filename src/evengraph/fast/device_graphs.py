@@ -19,18 +19,9 @@ from evengraph.ops.sparse import Sparse, csr, product, row_entries, scatter_sum
 
 
 def adjacency_tensor(
-    edge_index: Tensor,
-    num_nodes: int,
-    weight: Tensor | None = None,
-    *,
-    undirected: bool = False,
+    edge_index: Tensor, num_nodes: int, weight: Tensor | None = None, *, undirected: bool = False
 ) -> Tensor:
-    """The adjacency matrix as a CSR tensor; see `adjacency` and `undirected_adjacency`.
-
-    Shapes:
-        edge_index: (2, E), weight: (E,)
-        returns: sparse CSR, (N, N); float32, with weights float64
-    """
+    """`adjacency` or `undirected_adjacency` as a CSR tensor: float32, with weights float64."""
     check_edges(edge_index, num_nodes)
     source, target = edge_index.long()
     keys = source * num_nodes + target  # row by row, like the entries of the matrix
@@ -100,10 +91,7 @@ def means(matrix: Tensor, dtype: torch.dtype = torch.float32) -> Sparse:
 
 
 def _scaled(matrix: Tensor, factor: Tensor, dtype: torch.dtype) -> Sparse:
-    """A symmetric matrix with every row multiplied by a factor; its transpose has scaled columns.
-
-    So nothing has to be sorted to transpose it.
-    """
+    """A symmetric matrix with every row multiplied by a factor, the transpose with its columns."""
     rows = (factor[_rows(matrix)] * matrix.values()).to(dtype)
     columns = (factor[matrix.col_indices().long()] * matrix.values()).to(dtype)
     return Sparse(_with_values(matrix, rows), _with_values(matrix, columns))
@@ -147,19 +135,16 @@ Block = tuple[Tensor, Tensor, Tensor]
 
 
 class DevicePaths:
-    """`evengraph.ops.structural.Paths` of a CSR tensor."""
+    """`evengraph.ops.structural.HostPaths` of a CSR tensor."""
 
     def __init__(self, matrix: Tensor, alpha: int) -> None:
         self.matrix, self.alpha, self.direct = matrix, alpha, matrix.col_indices().numel()
-        self.walks = self._walks().cpu().numpy()
-
-    def _walks(self) -> Tensor:
-        pointers, columns = self.matrix.crow_indices().long(), self.matrix.col_indices()
-        count = torch.ones(self.matrix.shape[0], dtype=torch.float64, device=columns.device)
-        for _ in range(self.alpha):
-            total = torch.cat([count.new_zeros(1), count[columns.long()].cumsum(0)])
+        pointers, columns = matrix.crow_indices().long(), matrix.col_indices().long()
+        count = torch.ones(matrix.shape[0], dtype=torch.float64, device=columns.device)
+        for _ in range(alpha):
+            total = torch.cat([count.new_zeros(1), count[columns].cumsum(0)])
             count = count + total[pointers[1:]] - total[pointers[:-1]]
-        return count
+        self.walks = count.cpu().numpy()
 
     def weights(self, rows: NDArray[np.int64], thinning: Thinning | None = None) -> Block:
         """One over the distances."""
@@ -186,10 +171,8 @@ class DevicePaths:
         return csr(pointers, columns, weights, (size, size))
 
     def _nearness(self, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
-        """Index of the row times N plus the node, sorted, and alpha + 1 - distance.
-
-        Of the nested sets of nodes within 1, 2, ... alpha steps, it counts those with the node.
-        """
+        """Index of the row times N plus the node, sorted, and alpha + 1 - distance."""
+        # of the nested sets of nodes within 1, 2, ... alpha steps, it counts those with the node
         size, columns = self.matrix.shape[1], self.matrix.col_indices()
         nodes = torch.from_numpy(rows).to(columns.device)
         own = torch.arange(rows.size, device=columns.device) * size + nodes

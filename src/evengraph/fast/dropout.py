@@ -14,13 +14,7 @@ Share = tuple[Tensor, int]
 
 
 class Noise:
-    """One random stream per replica on a GPU, independent of how many replicas there are.
-
-    Every call of `relu_dropout` takes the next numbers of each stream.
-
-    Shapes:
-        seeds, calls: int64, (R,)
-    """
+    """One random stream per replica on a GPU, (R,); each call takes the next numbers of each."""
 
     def __init__(self, seeds: Tensor) -> None:
         self.seeds, self.calls = seeds, torch.zeros_like(seeds)
@@ -35,22 +29,17 @@ def relu_dropout(
     nodes: Tensor | None = None,
     share: Share | None = None,
 ) -> Tensor:
-    """Apply ReLU, and dropout while training.
+    """Apply ReLU, and dropout while training; x is (R, N, d) with noise, (R, M, d) with nodes.
 
     On the CPU torch draws one Bernoulli number at a time, which costs more than the surrounding
     matrix products. Random 64-bit words cut into bytes are ten times as fast; the rate is then
     met to 1/256, and the surviving values are scaled to match.
 
     Args:
-        rate: Share of values to drop.
         noise: Streams to draw from, on a GPU.
         nodes: The node of each row, if x holds a subset of the nodes; only with noise.
         share: Which rows of a batch x holds, if not all: numbers are drawn for the whole batch, so
             that each row gets the same ones wherever it is.
-
-    Shapes:
-        x: any; (R, N, d) with noise, (R, M, d) with nodes; rows are its last axis but one
-        nodes: int64, (R, M)
     """
     if not training or rate == 0:
         return x.relu()
@@ -122,10 +111,7 @@ def _random_bytes(shape: Sequence[int]) -> Tensor:
 
 
 def _where_above(x: Tensor, reference: Tensor, limit: float) -> Tensor:
-    """x where the reference exceeds the limit, zero elsewhere.
-
-    This is ReLU's backward, the only form that torch vectorises on the CPU: `torch.where` and a
-    product with a bool mask take ten times as long.
-    """
+    """x where the reference exceeds the limit, zero elsewhere."""
+    # ReLU's backward is all that torch vectorises on the CPU: others take ten times as long
     result: Tensor = torch.ops.aten.threshold_backward(x, reference, limit)
     return result

@@ -26,18 +26,7 @@ def batched_kmeans(
     max_iterations: int = 100,
     tolerance: float = 1e-4,
 ) -> Tensor:
-    """Cluster R sets of rows like `kmeans`, each into its own number of clusters.
-
-    Args:
-        ks: Number of clusters of each set.
-        seeds: Seeds of k-means++; required without `start`.
-        start: Clusters to start from.
-        starts: How often to run from k-means++; each set keeps its best result.
-
-    Shapes:
-        x: (R, N, d)
-        start, returns: int64, (R, N)
-    """
+    """Cluster R sets of rows, (R, N, d), like `kmeans`, each into its own number of clusters."""
     x = x - x.mean(1, keepdim=True)
     norms = x.square().sum(2)  # (R, N)
     if start is not None:
@@ -85,23 +74,14 @@ def _lloyd(sets: _Sets, max_iterations: int) -> tuple[Tensor, Tensor]:
 
 
 class _Sets(NamedTuple):
-    """The sets that have not converged.
+    """The sets that have not converged."""
 
-    Shapes:
-        x: (R, N, d), around its mean
-        norms: (R, N)
-        means: (R, K, d)
-        unused: bool, (R, K), clusters that a set does not have
-        smallest_move: (R,)
-        number: int64, (R,), index of each set
-    """
-
-    x: Tensor
-    norms: Tensor
-    means: Tensor
-    unused: Tensor
-    smallest_move: Tensor
-    number: Tensor
+    x: Tensor  # (R, N, d), around its mean
+    norms: Tensor  # (R, N)
+    means: Tensor  # (R, K, d)
+    unused: Tensor  # bool, (R, K), clusters that a set does not have
+    smallest_move: Tensor  # (R,)
+    number: Tensor  # index of each set, (R,)
 
 
 def _sets(x: Tensor, norms: Tensor, means: Tensor, ks: Sequence[int], tolerance: float) -> _Sets:
@@ -117,10 +97,8 @@ def _sets(x: Tensor, norms: Tensor, means: Tensor, ks: Sequence[int], tolerance:
 
 
 def _means(x: Tensor, assignment: Tensor, sizes: Tensor) -> Tensor:
-    """Mean row of each cluster, (R, K, d); zero for one without rows.
-
-    Dense products need ten times the arithmetic of sorting rows by cluster, but few launches.
-    """
+    """Mean row of each cluster, (R, K, d); zero for one without rows."""
+    # dense products need ten times the arithmetic of sorting rows by cluster, but few launches
     sums = x.new_zeros(*sizes.shape, x.shape[2])
     rows = max(CHUNK // sizes.numel(), 1)
     for part, ids in zip(x.split(rows, dim=1), assignment.split(rows, dim=1), strict=True):

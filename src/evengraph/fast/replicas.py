@@ -117,9 +117,8 @@ def can_replicate(device: torch.device) -> bool:
 def stacked(networks: Sequence[nn.Module]) -> nn.Module:
     """One network whose weights and buffers have a leading axis, one entry per network."""
     batch = copy.deepcopy(networks[0])
-    for module, parts in zip(
-        batch.modules(), zip(*(net.modules() for net in networks), strict=True), strict=True
-    ):
+    groups = zip(*(net.modules() for net in networks), strict=True)
+    for module, parts in zip(batch.modules(), groups, strict=True):
         for name in list(module._parameters):
             values = [part._parameters[name] for part in parts]
             if values[0] is not None:
@@ -130,12 +129,7 @@ def stacked(networks: Sequence[nn.Module]) -> nn.Module:
 
 
 class Replicas(ABC, Generic[R]):
-    """Runs of one method as a batch, trained as by `train`; subclasses define an epoch.
-
-    Args:
-        net: Network of the shape of every run's.
-        slots: How many runs are trained at a time.
-    """
+    """Runs of one method as a batch, trained as by `train`; subclasses define an epoch."""
 
     def __init__(
         self,
@@ -192,10 +186,7 @@ class Replicas(ABC, Generic[R]):
         return SYNC_EVERY
 
     def on_shrink(self, slots: Sequence[int]) -> None:
-        """Called when only these slots are left, in this order.
-
-        Attributes that are tensors have been indexed already, by their first axis.
-        """
+        """Called when only these slots are left; tensors are indexed already, by first axis."""
         self.runs = [self.runs[slot] for slot in slots]
 
     @torch.no_grad()
@@ -212,11 +203,9 @@ class Replicas(ABC, Generic[R]):
     def steps(self, runs: Sequence[R]) -> Iterator[None]:
         """Train all runs, as many at a time as there are slots.
 
-        It yields while the GPU is busy and the host is idle. A second batch can then run on its
-        own stream: while the host steps through k-means for one, the other keeps the GPU busy.
-
-        Ctrl-C ends active runs with their best weights so far; it is raised again if others had
-        not started. A run whose loss is not finite is dropped, and reported by a
+        It yields while the GPU is busy and the host is idle, so that a second batch can run on its
+        own stream. Ctrl-C ends active runs with their best weights so far; it is raised again if
+        others had not started. A run whose loss is not finite is dropped, and reported by a
         FloatingPointError after the others have finished.
         """
         waiting = list(reversed(runs))
@@ -255,10 +244,8 @@ class Replicas(ABC, Generic[R]):
             raise FloatingPointError(failed[0])
 
     def _collect(self, active: Active[R], failed: list[str], *, quiet: bool = False) -> int:
-        """Read losses and scores since the last call, and remove the runs that have stopped.
-
-        Histories are updated even if a callback is interrupted. Returns how many runs were removed.
-        """
+        """Read new losses and scores, and remove the runs that have stopped; returns how many."""
+        # histories are updated even if a callback is interrupted
         rows = int(self.row)
         records, counted = self.record[:, :rows].tolist(), self.alive_record[:, :rows].tolist()
         still = self.alive.tolist()
@@ -397,14 +384,7 @@ class Replicas(ABC, Generic[R]):
 
 
 class TaskReplicas(Replicas[R], Generic[R]):
-    """Runs on one graph, each with its own labels.
-
-    Args:
-        runs: All runs to train; their networks have the same shape.
-        slots: How many to train at a time; fewer where memory is short.
-        width: Width of a node's embedding.
-        training: Parameters of `Replicas`.
-    """
+    """Runs on one graph, each with its own labels; fewer than `slots` where memory is short."""
 
     def __init__(self, runs: Sequence[R], slots: int, width: int, **training: Any) -> None:
         slots = min(slots, len(runs), _slots_in_memory(runs[0], width))
@@ -436,11 +416,7 @@ class TaskReplicas(Replicas[R], Generic[R]):
         self.rare[slot] = NO_CLASS if rare is None else rare
 
     def score(self, logits: Tensor) -> Tensor:
-        """The validation score of each run, (R,).
-
-        Shapes:
-            logits: (R, N, C)
-        """
+        """The validation score of each run, (R,)."""
         return batched_validation_scores(*self.validation(logits))
 
     def validation(self, logits: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:

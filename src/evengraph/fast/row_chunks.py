@@ -14,31 +14,20 @@ CHUNK_ENTRIES = 128  # at most
 
 
 class RowChunks(NamedTuple):
-    """Chunk p holds entries starts[p] to stops[p]. A row of one chunk is written directly.
+    """Chunk p holds entries starts[p] to stops[p]. A row of one chunk is written directly."""
 
-    Partial sums of longer rows go to scratch memory and are added up from there in order.
+    # partial sums of longer rows go to scratch memory and are added up from there in order
 
-    Shapes:
-        starts, stops: int32, (P,)
-        targets: int32, (P,), the row of a complete one, -1 - its scratch index of a partial one
-        rows: int32, (L,), the rows that go through scratch memory
-        firsts: int32, (L + 1,), the first scratch index of each
-    """
-
-    starts: Tensor
+    starts: Tensor  # int32, (P,)
     stops: Tensor
-    targets: Tensor
-    rows: Tensor
-    firsts: Tensor
+    targets: Tensor  # (P,), the row of a complete one, -1 - its scratch index of a partial one
+    rows: Tensor  # int32, (L,), the rows that go through scratch memory
+    firsts: Tensor  # int32, (L + 1,), the first scratch index of each
     scratch: int
 
 
 def chunk_rows(row_pointers: Tensor) -> RowChunks:
-    """Chunk a constant matrix; the longest chunks come first.
-
-    Shapes:
-        row_pointers: (M + 1,), of a CSR matrix
-    """
+    """Chunk a constant matrix; the longest chunks come first."""
     pointers = row_pointers.long()
     _check(int(pointers[-1]))
     counts = _chunk_counts(pointers).clamp(min=1)  # an empty row needs a chunk to write zeros
@@ -54,11 +43,8 @@ def chunk_rows(row_pointers: Tensor) -> RowChunks:
 
 
 def chunk_rows_fixed(row_pointers: Tensor, entries: int) -> RowChunks:
-    """Chunk a matrix that changes: the number of chunks depends on its size alone.
-
-    Every row goes through scratch memory, and some chunks are empty. Nothing synchronises with
-    the GPU.
-    """
+    """Chunk a matrix that changes: the number of chunks depends on its size alone."""
+    # all rows go through scratch memory, some chunks are empty, nothing waits for the GPU
     _check(entries)
     pointers = row_pointers.long()
     num_rows = pointers.numel() - 1

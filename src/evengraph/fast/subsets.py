@@ -18,15 +18,10 @@ from evengraph.ops.sparse import Sparse, has_kernels, linear_map, product
 
 
 class Subset(NamedTuple):
-    """At most M of the N nodes of each replica, in ascending order.
+    """At most M of the N nodes of each replica, in ascending order."""
 
-    Shapes:
-        nodes: int64, (R, M), padded with -1
-        positions: int32, (R, N), the index of each node in the list, -1 if it is not in it
-    """
-
-    nodes: Tensor
-    positions: Tensor
+    nodes: Tensor  # int64, (R, M), padded with -1
+    positions: Tensor  # int32, (R, N), the index of each node in the list, -1 if it is not in it
 
     @property
     def padded(self) -> Tensor:
@@ -35,11 +30,7 @@ class Subset(NamedTuple):
 
 
 def make_subset(mask: Tensor, limit: int) -> Subset:
-    """List the nodes of each replica's mask; there are at most `limit`.
-
-    Shapes:
-        mask: bool, (R, N)
-    """
+    """List the nodes of each replica's mask, (R, N); there are at most `limit`."""
     order = mask.cumsum(1) - 1
     positions = torch.where(mask, order, -1)
     columns = torch.where(mask, order, limit)  # all others into a column that is cut off
@@ -50,28 +41,18 @@ def make_subset(mask: Tensor, limit: int) -> Subset:
 
 
 def neighbour_mask(mask: Tensor, matrix: Sparse) -> Tensor:
-    """Columns with an entry in a masked row of a matrix without negative entries.
-
-    Shapes:
-        mask, returns: bool, (R, N)
-        matrix: (N, N)
-    """
+    """Columns with an entry in a masked row of a matrix without negative entries, (R, N)."""
     sums = matrix.transposed_product(mask.t().to(matrix.matrix.dtype).contiguous())
     return (sums > 0).t().contiguous()
 
 
 @dataclass(frozen=True, eq=False)
 class SubsetMatrix:
-    """Selected rows, and optionally columns, of a matrix per replica, for use as `matrix @ x`.
+    """Selected rows, and optionally columns, of a matrix per replica, for use as `matrix @ x`."""
 
-    Shapes:
-        matrix: (N, N)
-        x: (R, N, d), or (R, M, d) with columns
-    """
-
-    matrix: Sparse
+    matrix: Sparse  # (N, N)
     rows: Subset
-    columns: Subset | None = None
+    columns: Subset | None = None  # of x, (R, M, d) then
 
     def __matmul__(self, x: Tensor) -> Tensor:
         matrix, rows, columns = self.matrix, self.rows, self.columns
@@ -100,12 +81,7 @@ def _subset_product(
 
 
 def semantic_propagate_subset(x: Tensor, clusters: Clusters, rows: Subset) -> Tensor:
-    """`semantic_propagate` for a subset of each replica's nodes; padding rows are arbitrary.
-
-    Shapes:
-        x: (R, N, d), with clusters of all R * N nodes
-        returns: (R, M, d)
-    """
+    """`semantic_propagate` for a subset of each replica's nodes; padding rows are arbitrary."""
     assignment, members, share, chunks = clusters
 
     def propagate(x: Tensor) -> Tensor:

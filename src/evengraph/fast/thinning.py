@@ -21,24 +21,14 @@ class Thinning:
     them, and its weight is divided by that probability: the expectation of every entry is its
     weight. Whether it is kept depends on its two nodes alone, so the matrix stays symmetric. Direct
     neighbours are all kept.
-
-    Args:
-        walks: Walks from each node, at least the nodes that it reaches.
-        limit: How many to keep.
     """
 
-    walks: NDArray[np.float64]
+    walks: NDArray[np.float64]  # from each node, at least the nodes that it reaches
     limit: int
 
     @classmethod
     def to_fit(cls, walks: NDArray[np.float64], direct: int, most: float) -> Thinning | None:
-        """The thinning with the largest limit for a number of entries; None if none fits.
-
-        Args:
-            walks: Of each node.
-            direct: Entries of direct neighbours, which all stay.
-            most: Entries that fit.
-        """
+        """The thinning with the largest limit for `most` entries; None if none fits."""
         low, high = 0, max(int(most), 1)
         while low < high:
             limit = (low + high + 1) // 2
@@ -49,12 +39,7 @@ class Thinning:
         return cls(walks, low) if low else None
 
     def __call__(self, rows: Tensor, columns: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Which entries to keep, and the weights of all entries if they are kept.
-
-        Shapes:
-            rows, columns: int64, (E,)
-            weights: (E,), 1 for direct neighbours and less for others
-        """
+        """Which entries to keep, (E,), and the weights of all if kept; of direct neighbours 1."""
         walks = torch.from_numpy(self.walks).to(rows.device)
         share = self.limit / torch.maximum(walks[rows], walks[columns])
         share = torch.where(weights < 1, share.clamp(max=1.0), 1.0)
@@ -64,12 +49,7 @@ class Thinning:
 
 
 def uniform(keys: Tensor) -> Tensor:
-    """A number in [0, 1) for each integer, the same on every device (splitmix64).
-
-    Shapes:
-        keys: int64, (E,)
-        returns: float64, (E,)
-    """
+    """A number in [0, 1) for each integer, the same on every device (splitmix64)."""
     mixed = keys + _signed(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ _shifted(mixed, shift)) * _signed(factor)

@@ -1,7 +1,6 @@
-"""Adam for replicas on CUDA: one pass over the weights, where torch's operations need a dozen.
+"""Triton kernels: Adam, dropout and sparse products of replicas.
 
-The same pass saves the weights of the best epoch. Torch's fused Adam counts steps per tensor, not
-per replica.
+Adam is one pass that also saves the best weights; torch's fused one counts steps per tensor.
 """
 
 from __future__ import annotations
@@ -115,14 +114,8 @@ def gather_cluster_sums(
     output: Tensor,
     positions: Tensor | None = None,
 ) -> Tensor:
-    """Write (sum of a row's cluster + the row) * the cluster's share, for every row.
-
-    Shapes:
-        x, output: (N, d), any row stride; with positions, x has fewer rows
-        sums: (K, d), share: (K, 1)
-        assignment: int64, (N,)
-        positions: int32, (N,), the index in x of each row, -1 for a row of zeros
-    """
+    """Write (sum of a row's cluster + the row) * the cluster's share, for every row."""
+    # `positions` are the index in x of each row, int32, (N,), -1 for a row of zeros
     num_rows, width = output.shape
     block = min(WIDEST, triton.next_power_of_2(width))
     grid = (triton.cdiv(num_rows, ROWS), triton.cdiv(width, block))
@@ -193,15 +186,8 @@ def replica_dropout_backward(gradient: Tensor, output: Tensor, scale: float) -> 
 def replica_dropout(
     x: Tensor, rate: float, seeds: Tensor, calls: Tensor, nodes: Tensor | None = None
 ) -> Tensor:
-    """ReLU, then dropout; random numbers depend on a replica's seed and call count only.
-
-    With `nodes`, x holds a subset of the nodes: a node draws the same numbers as among all nodes.
-
-    Shapes:
-        x: (R, ...), with nodes (R, M, d)
-        seeds, calls: int64, (R,)
-        nodes: int64, (R, M)
-    """
+    """ReLU, then dropout; random numbers depend on a replica's seed and call count only."""
+    # with `nodes`, x is a subset, (R, M, d): a node draws the same numbers as among all nodes
     x = x.contiguous()
     output = torch.empty_like(x)
     size = x[0].numel()
@@ -345,15 +331,7 @@ def _rows_kernel(  # type: ignore[no-untyped-def]
 
 
 def product_rows(matrix: Tensor, x: Tensor, rows: Tensor, positions: Tensor | None) -> Tensor:
-    """Selected rows of the product, different ones per replica.
-
-    Shapes:
-        matrix: sparse CSR, (L, N)
-        x: (R, N, d), or (R, M, d) with positions
-        rows: int64, (R, E); -1 gives zeros
-        positions: int32, (R, N), as in `deterministic_product`
-        returns: (R, E, d)
-    """
+    """Selected rows, (R, E), of the product, different ones per replica; row -1 gives zeros."""
     x = x if x.stride(-1) == 1 else x.contiguous()
     (replicas, count), width = rows.shape, x.shape[-1]
     output = torch.empty((replicas, count, width), dtype=x.dtype, device=x.device)
@@ -378,19 +356,9 @@ def deterministic_product(
     output: Tensor | None = None,
     positions: Tensor | None = None,
 ) -> Tensor:
-    """Sparse CSR times dense; a leading axis of x stands for several products.
-
-    Args:
-        output: Where to write, such as columns of a wider matrix.
-        positions: The index in x of each row of the dense factor, -1 for a row of zeros; None if
-            x is the complete factor.
-
-    Shapes:
-        matrix: sparse CSR, (M, N)
-        x: (N, d) or (R, N, d); with positions, fewer rows
-        output, returns: (M, d) or (R, M, d)
-        positions: int32, (N,) or (R, N)
-    """
+    """Sparse CSR times dense; a leading axis of x stands for several products."""
+    # `output` may be columns of a wider matrix; `positions` are the index in x of each row of the
+    # dense factor, int32, (N,) or (R, N), -1 for a row of zeros, None if x is the complete factor
     if x.stride(-1) != 1:
         x = x.contiguous()
     rows, width = matrix.shape[0], x.shape[-1]

@@ -86,7 +86,8 @@ def fit(method: Any, task: Task, seed: int) -> bool:
     graph, every = task.graph, method.recluster_every
     inputs = connect(method, graph)
     net = UnifiedNetwork(method, method._new_network())
-    net.init_clusters(inputs)
+    with torch.no_grad():
+        net.first_layer(inputs, net.recluster)  # clusters the features
     select, numbers = _selection(method, task), count()
 
     def epoch() -> tuple[Tensor, Tensor]:
@@ -132,11 +133,19 @@ def remember(method: Any) -> None:
     """Store means and signatures of the training graph, for other graphs."""
     if method.means_ or not method.num_clusters:
         return
-    quick = _quick(method)
-    assert quick.graph is not None
-    assert quick.inputs is not None
-    method.means_ = quick.net.means(quick.inputs)
-    method.signatures_ = node_signatures(quick.graph.x, quick.graph.edge_index)
+    net, graph, inputs = _quick(method)
+    assert graph is not None
+    assert inputs is not None
+    means: dict[int, Tensor] = {}
+
+    def clusters(layer: int, embeddings: Tensor | Sparse) -> Clusters:
+        found, rows = net.stored(layer, embeddings), net.cluster_rows(embeddings)
+        means[layer] = cluster_means(rows, found.assignment, net.num_clusters)
+        return found
+
+    with torch.no_grad():
+        net.embed(inputs, clusters)
+    method.means_, method.signatures_ = means, node_signatures(graph.x, graph.edge_index)
 
 
 def batching(method: Any) -> Batching:
@@ -169,12 +178,7 @@ def _run(fit: Fit, inputs: Connectivity) -> UnifiedRun:
         net=net,
         noise_seed=noise_seed,
         cluster_seeds=cluster_seeds,
-        threshold=method.threshold,
-        pseudo_weight=method.pseudo_weight,
-        class_weights=method.class_weights,
-        mean_loss=method.mean_loss,
-        stop_on=method.stop_on,
-        recluster_every=method.recluster_every,
+        method=method,
         on_epoch=method._report_epoch,
         on_end=on_end,
     )
@@ -261,29 +265,17 @@ def _selection(method: Any, task: Task) -> Callable[[Tensor], Examples]:
 
 
 class Connectivity(NamedTuple):
-    """The network's view of a graph: its features, and A_struct and A, both normalised.
-
-    Dense features are propagated over A_struct only once.
-
-    Shapes:
-        x, along_paths: (N, F)
-        structural, adjacency: (N, N)
-    """
+    """The network's view of a graph: its features, and A_struct and A, both normalised."""
 
     x: Tensor | Sparse
     structural: Sparse
     adjacency: Sparse
-    along_paths: Tensor | None = None  # A_struct X
+    along_paths: Tensor | None = None  # A_struct X of dense features, propagated only once
     note: str = ""  # what a user should know about the matrices
 
 
 class UnifiedNetwork(nn.Module):
-    """The network of a UniGNN, with the same weights and clusters: in training, both change.
-
-    Args:
-        method: The UniGNN.
-        net: What its `_build_network` gave.
-    """
+    """The network of a UniGNN, with the same weights and clusters: in training, both change."""
 
     def __init__(self, method: Any, net: Any) -> None:
         super().__init__()
@@ -328,10 +320,8 @@ class UnifiedNetwork(nn.Module):
         dropout: bool = False,
         nodes: Tensor | None = None,
     ) -> Tensor:
-        """Logits of all nodes, or of selected ones, from the output of `first_layer`.
-
-        The logits of a few nodes need the last layer at their neighbours only.
-        """
+        """Logits of all nodes, or of selected ones, from the output of `first_layer`."""
+        # the logits of a few nodes need the last layer at their neighbours only
         near, adjacency = None, inputs.adjacency
         partial = nodes is not None and self.selects(nodes, inputs)
         if nodes is not None and partial:
@@ -355,11 +345,8 @@ class UnifiedNetwork(nn.Module):
         nodes: Subset,
         near: Subset,
     ) -> Tensor:
-        """Logits, with dropout, of a subset of each replica's nodes.
-
-        Like `logits` with nodes, in shapes that do not depend on which nodes are selected. Needs
-        shared embeddings and at least two layers. `near` holds the nodes and their neighbours.
-        """
+        """Logits, with dropout, of a subset of each replica's nodes, in fixed shapes."""
+        # needs shared embeddings and two layers; `near` holds the nodes and their neighbours
         last = len(self.weights) - 1
         joint = self.activate(first, True)
         for layer in range(1, last):
@@ -400,12 +387,7 @@ class UnifiedNetwork(nn.Module):
         clusters: FindClusters,
         nodes: Tensor | None = None,
     ) -> Tensor:
-        """One layer of both encoders before its activation, of all nodes or of selected ones.
-
-        Shapes:
-            joint: features, or embeddings of both encoders side by side, (N, width)
-            returns: (N, width), or (M, width) with nodes
-        """
+        """One layer of both encoders before its activation, of all nodes or of selected ones."""
         weights: nn.ParameterDict = self.weights[number]
         groups = clusters(number, joint) if "semantic" in weights else None
         along_paths = inputs.along_paths if number == 0 else None
@@ -451,11 +433,7 @@ class UnifiedNetwork(nn.Module):
         return self._prepared[layer]
 
     def stored_or_nearest(self, known: Tensor, means: Mapping[int, Tensor]) -> FindClusters:
-        """For another graph: `stored` for known nodes, the nearest of the means for others.
-
-        Shapes:
-            known: bool, (N,), of the changed graph; a known node has the same index in training
-        """
+        """For another graph: `stored` for known nodes, the nearest of the means for others."""
         nodes = known.nonzero().squeeze(1)
 
         def clusters(layer: int, embeddings: Tensor | Sparse) -> Clusters:
@@ -471,11 +449,6 @@ class UnifiedNetwork(nn.Module):
     def _prepare(self, assignment: Tensor) -> Clusters:
         return prepare_clusters(assignment, self.num_clusters, torch.float32)
 
-    def init_clusters(self, inputs: Connectivity) -> None:
-        """Cluster the features for the first layer."""
-        with torch.no_grad():
-            self.first_layer(inputs, self.recluster)
-
     def crowded_layers(self) -> Iterator[str]:
         """A sentence about each layer of which one cluster holds most nodes: it averages them."""
         for layer in range(len(self.weights) if "semantic" in self.encoders else 0):
@@ -490,20 +463,6 @@ class UnifiedNetwork(nn.Module):
     def clear_cache(self) -> None:
         """Drop what was derived from clusters that the best weights may have replaced."""
         self._prepared.clear()
-
-    @torch.no_grad()
-    def means(self, inputs: Connectivity) -> dict[int, Tensor]:
-        """The cluster means of each layer on the training graph."""
-        means: dict[int, Tensor] = {}
-
-        def clusters(layer: int, embeddings: Tensor | Sparse) -> Clusters:
-            found = self.stored(layer, embeddings)
-            rows = self.cluster_rows(embeddings)
-            means[layer] = cluster_means(rows, found.assignment, self.num_clusters)
-            return found
-
-        self.embed(inputs, clusters)
-        return means
 
 
 def _encode(
@@ -546,10 +505,8 @@ def unified_epoch(
     score: Callable[[Tensor], Tensor],
     recluster: FindClusters | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Loss and score of one run, or of each in a batch: one pass without dropout, one with it.
-
-    `select` and `score` take the logits without dropout; `recluster` finds new clusters first.
-    """
+    """Loss and score of one run, or of each in a batch: one pass without dropout, one with it."""
+    # `select` and `score` take the logits without dropout; `recluster` finds new clusters first
     first = net.first_layer(inputs, clusters)  # no dropout before it: both passes share it
     with torch.no_grad():
         clean = net.logits(first, inputs, recluster or clusters)
@@ -586,16 +543,11 @@ def labelled_weights(class_counts: Tensor, balance: bool, mean_loss: bool = Fals
 
 @dataclass(kw_only=True)
 class UnifiedRun(Run):
-    """One run of Uni-GNN, with the parameters that may differ within a batch."""
+    """One run of Uni-GNN."""
 
     net: UnifiedNetwork
     cluster_seeds: Sequence[int]  # one per layer
-    threshold: float
-    pseudo_weight: float
-    class_weights: bool
-    mean_loss: bool
-    stop_on: StopOn
-    recluster_every: int
+    method: Any  # whose parameters of `MAY_DIFFER` may differ within a batch
 
 
 class UnifiedReplicas(TaskReplicas[UnifiedRun]):
@@ -620,7 +572,7 @@ class UnifiedReplicas(TaskReplicas[UnifiedRun]):
         self.pseudo_weight = torch.zeros(self.slots, 1, device=device)
         self.feature_clusters: dict[tuple[int, int], Tensor] = {}
         self.semantic = "semantic" in net.encoders
-        self.stop_on = runs[0].stop_on
+        self.stop_on: StopOn = runs[0].method.stop_on
         self.limits = self._limits(runs)
         able = net.share and self.layers > 1 and len(net.encoders) == 2
         self.few = able and 2 * self.limits[1] <= self.labels.shape[1]
@@ -640,7 +592,8 @@ class UnifiedReplicas(TaskReplicas[UnifiedRun]):
 
     def class_weights(self, run: UnifiedRun) -> Tensor:
         """As in a single run."""
-        return labelled_weights(run.task.class_counts, run.class_weights, run.mean_loss)
+        method = run.method
+        return labelled_weights(run.task.class_counts, method.class_weights, method.mean_loss)
 
     def load(self, slot: int, run: UnifiedRun) -> None:
         """Copy parameters and the clusters of the features into a slot."""
@@ -648,7 +601,8 @@ class UnifiedReplicas(TaskReplicas[UnifiedRun]):
         counts = run.task.class_counts
         self.unlabelled[slot] = ~run.task.train
         self.wanted[slot] = counts.max() - counts
-        self.threshold[slot], self.pseudo_weight[slot] = run.threshold, run.pseudo_weight
+        self.threshold[slot] = run.method.threshold
+        self.pseudo_weight[slot] = run.method.pseudo_weight
         if self.semantic:
             key = run.net.num_clusters, run.cluster_seeds[0]
             if key not in self.feature_clusters:
@@ -705,7 +659,7 @@ class UnifiedReplicas(TaskReplicas[UnifiedRun]):
 
     def epochs_until_pause(self, epochs: Mapping[int, int]) -> int:
         """Epochs until some run is clustered again."""
-        steps = [(self._run(slot).recluster_every, epoch) for slot, epoch in epochs.items()]
+        steps = [(self._run(slot).method.recluster_every, epoch) for slot, epoch in epochs.items()]
         return min((every - epoch % every for every, epoch in steps if every), default=SYNC_EVERY)
 
     def _run(self, slot: int) -> UnifiedRun:
@@ -719,7 +673,7 @@ class UnifiedReplicas(TaskReplicas[UnifiedRun]):
         if not self.semantic:
             return
         fresh = [slot for slot, epoch in epochs.items() if epoch == 0]
-        every = {slot: self._run(slot).recluster_every for slot in epochs}
+        every = {slot: self._run(slot).method.recluster_every for slot in epochs}
         due = [s for s, epoch in epochs.items() if epoch and every[s] and epoch % every[s] == 0]
         if not fresh and not due:
             return

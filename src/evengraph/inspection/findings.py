@@ -107,15 +107,17 @@ def _about_leaks(leaks: Sequence[Leak], features: Features) -> Sentences:
     for kind, (level, text) in LEAK_TEXTS.items():
         columns = [leak for leak in leaks if leak.kind == kind]
         for leak in columns[:MOST_LISTED]:
-            yield level, text.format(_column(leak.column), _class(leak.class_name or ""))
+            column = (
+                leak.column if leak.column.startswith("feature ") else f"column {leak.column!r}"
+            )
+            yield level, text.format(column, _class(leak.class_name or ""))
         if more := [leak.column for leak in columns[MOST_LISTED:]]:
             yield level, f"The same holds for {len(more)} more: {join_names(more)}."
 
 
 def _about_classes(labels: Labels) -> Sentences:
     counts = dict(zip(labels.names, labels.labelled, strict=True))
-    missing = [name for name, count in counts.items() if count == 0]
-    if missing:
+    if missing := [name for name, count in counts.items() if count == 0]:
         yield "warning", f"No node of {join_names(missing)} is labelled: no method can learn it."
     if few := {name: count for name, count in counts.items() if 0 < count < FEW_LABELS}:
         low, high = min(few.values()), max(few.values())
@@ -133,11 +135,9 @@ def _about_classes(labels: Labels) -> Sentences:
             yield "good", f"The classes are balanced: {low:,} to {high:,} labelled nodes."
             return
         ratio = f"{labels.ratio:.0f}" if labels.ratio >= 10 else f"{labels.ratio:.1f}"
-        yield (
-            "warning" if labels.ratio >= VERY_IMBALANCED else "note",
-            f"The smallest, {_class(smallest)}, has {_count(low, 'labelled node')}, the largest, "
-            f"{_class(largest)}, has {high:,}: {ratio.removesuffix('.0')} times as many.",
-        )
+        text = f"The smallest, {_class(smallest)}, has {_count(low, 'labelled node')}, the largest,"
+        text += f" {_class(largest)}, has {high:,}: {ratio.removesuffix('.0')} times as many."
+        yield "warning" if labels.ratio >= VERY_IMBALANCED else "note", text
 
 
 def _about_labels(labels: Labels) -> Sentences:
@@ -151,10 +151,8 @@ def _about_neighbours(homophily: Homophily, labels: Labels) -> Sentences:
     if homophily.edges < FEW_EDGES or homophily.edge is None:
         edges = {0: "No edge joins", 1: "Only 1 edge joins"}
         text = edges.get(homophily.edges, f"Only {homophily.edges} edges join")
-        yield (
-            "note",
-            f"{text} two labelled nodes: too few to tell whether neighbours share a class.",
-        )
+        text += " two labelled nodes: too few to tell whether neighbours share a class."
+        yield "note", text
         return
     if homophily.adjusted is None or homophily.by_chance is None:
         yield "note", "All edges between labelled nodes join nodes of one class."
@@ -165,11 +163,9 @@ def _about_neighbours(homophily: Homophily, labels: Labels) -> Sentences:
         text += "a method that relies on neighbours may mislead; compare with GraphSAGE."
         yield "warning", text
         return
-    if homophily.adjusted >= HELPFUL:
-        yield "good", f"{text}the graph can help."
-    else:
-        text += "the graph may help a little; compare with a model that ignores edges."
-        yield "note", text
+    little = "the graph may help a little; compare with a model that ignores edges."
+    helps = homophily.adjusted >= HELPFUL
+    yield ("good", f"{text}the graph can help.") if helps else ("note", f"{text}{little}")
     classes = zip(homophily.per_class, labels.names, homophily.neighbours, strict=True)
     total = sum(homophily.neighbours)
     low = [
@@ -242,10 +238,8 @@ def _about_features(features: Features) -> Sentences:
     if features.constant:
         kind = " that are not hashed text" if features.hashed else ""
         has = "has" if features.constant == 1 else "have"
-        text = (
-            f"{features.constant:,} of {features.count - features.hashed:,} features{kind} {has} "
-        )
-        yield "note", f"{text}the same value for every node."
+        text = f"{features.constant:,} of {features.count - features.hashed:,} features{kind}"
+        yield "note", f"{text} {has} the same value for every node."
     if features.empty_nodes:
         has = "has" if features.empty_nodes == 1 else "have"
         yield "note", f"{_count(features.empty_nodes, 'node')} {has} only zero features."
@@ -272,10 +266,6 @@ def far_shares(reach: Reach) -> list[float]:
     return [1 - counts[near] / reach.nodes for counts in reach.per_class]
 
 
-def _column(name: str) -> str:
-    return name.capitalize() if name.startswith("feature ") else f"Column {name!r}"
-
-
 def _class(name: str) -> str:
     """A class in the middle of a sentence; unnamed classes are already called "class 3"."""
     return name if name.startswith("class ") else f"class {name!r}"
@@ -285,7 +275,7 @@ def join_names(names: Sequence[str]) -> str:
     """'a', 'b' and 'c'; only the first few of many."""
     quoted = [repr(name) for name in names]
     if len(quoted) > MOST_LISTED:
-        return f"{', '.join(quoted[:MOST_LISTED])} and {len(quoted) - MOST_LISTED} more"
+        quoted[MOST_LISTED:] = [f"{len(quoted) - MOST_LISTED} more"]
     return " and ".join([", ".join(quoted[:-1]), quoted[-1]] if len(quoted) > 1 else quoted)
 
 
@@ -300,10 +290,9 @@ def capitalise(text: str) -> str:
 
 IMBALANCED = 3.0  # largest class over smallest: from here accuracy is misleading
 
+# Methods to compare on GraphSAGE where neighbours differ in class, and the options that do so.
 HETEROPHILY_METHODS = ",".join(name for name, kind in METHODS.items() if kind.suits_heterophily)
-"""Methods to compare on GraphSAGE where neighbours differ in class."""
 HETEROPHILY_OPTIONS = ("--method", HETEROPHILY_METHODS, "--set", "backbone=sage")
-"""Options of evengraph compare that do so."""
 BASELINE = next(kind.title for kind in METHODS.values() if kind.role == "baseline")
 
 
@@ -317,8 +306,7 @@ def recommend(inspection: Inspection) -> tuple[str, ...]:
     """Recommended next steps, in sentences."""
     labels, reach = inspection.labels, inspection.reach
     sentences = []
-    leaky = [leak.column for leak in inspection.leaks if leak.kind != "id"]
-    if leaky:
+    if leaky := [leak.column for leak in inspection.leaks if leak.kind != "id"]:
         sentences.append(f"First remove {join_names(leaky)} from the features.")
     if sum(count > 0 for count in labels.labelled) < 2:
         return (*sentences, "Label nodes of at least two classes before training.")

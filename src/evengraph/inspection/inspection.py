@@ -37,8 +37,6 @@ from evengraph.inspection.measures import (
     read_edges,
 )
 
-SCHEMA = 1
-
 
 @dataclass(frozen=True, kw_only=True)
 class Inspection:
@@ -71,9 +69,8 @@ class Inspection:
         """The inspection as JSON-compatible values; undefined ones are None."""
         from evengraph import __version__
 
-        content = {"schema": SCHEMA, "evengraph": __version__, **asdict(self)}
-        lists: dict[str, Any] = json.loads(json.dumps(content))  # tuples become lists
-        return lists
+        content = {"schema": 1, "evengraph": __version__, **asdict(self)}
+        return dict(json.loads(json.dumps(content)))  # tuples become lists
 
 
 def inspect_graph(
@@ -110,7 +107,12 @@ def inspect_graph(
         labelled: bool, (N,); hashed: bool, (F,)
     """
     labels, known = _labels(graph, labelled)
-    names = _class_names(graph, class_names, int(labels.max()) + 1)
+    number = int(labels.max()) + 1
+    if class_names is None and "class_names" in graph:
+        class_names = graph.class_names
+    names = [str(name) for name in class_names or map("class {}".format, range(number))]
+    if len(names) < number:
+        raise ValueError(f"class_names must hold {number} names, got {len(names)}.")
     neighbours, edges = read_edges(_numpy(graph.edge_index), len(labels))
     component = component_ids(neighbours)
     x = _features(graph)
@@ -125,7 +127,10 @@ def inspect_graph(
         leaks = leaks_in_table(table, label, id)
     if not leaks:  # a leaky column of the table would be reported again under another name
         usable = np.where(known, labels, -1)
-        named = _feature_names(graph, feature_names, x.shape[1])
+        if feature_names is None and "feature_names" in graph:
+            feature_names = graph.feature_names
+        named = [str(name) for name in feature_names or ()]
+        named = named if len(named) == x.shape[1] else []
         leaks = leaks_in_features(x, columns, usable, names, named)
     inspection = Inspection(
         name=str(graph.name) if "name" in graph else "",
@@ -171,22 +176,6 @@ def _labels(graph: Data, labelled: Tensor | None) -> tuple[Ints, Bools]:
     return labels, known
 
 
-def _class_names(graph: Data, names: Sequence[str] | None, number: int) -> list[str]:
-    if names is None and "class_names" in graph:
-        names = graph.class_names
-    if not names:
-        return [f"class {label}" for label in range(number)]
-    if len(names) < number:
-        raise ValueError(f"class_names must hold {number} names, got {len(names)}.")
-    return [str(name) for name in names]
-
-
-def _feature_names(graph: Data, names: Sequence[str] | None, width: int) -> list[str]:
-    if names is None and "feature_names" in graph:
-        names = graph.feature_names
-    return [str(name) for name in names] if names and len(names) == width else []
-
-
 def _features(graph: Data) -> Matrix:
     """The features as an array; a graph without them has a matrix without columns."""
     x = graph.x
@@ -203,5 +192,4 @@ def _features(graph: Data) -> Matrix:
 
 
 def _numpy(tensor: Tensor) -> Matrix:
-    array: Matrix = tensor.detach().cpu().numpy()
-    return array
+    return np.asarray(tensor.detach().cpu().numpy())

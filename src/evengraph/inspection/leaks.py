@@ -38,7 +38,7 @@ def leaks_in_features(
     rows = sample_rows(labels, len(names))
     classes = labels[rows]
     totals = np.bincount(classes, minlength=len(names))
-    leaks = []
+    leaks = list[Leak]()
     for start in range(0, x.shape[1], BLOCK):
         block = np.ascontiguousarray(x[:, start : start + BLOCK][rows].T)
         for index, values in enumerate(block, start):
@@ -46,8 +46,8 @@ def leaks_in_features(
             leak = _label_leak(name, _table(values, classes, totals), names)
             if leak is None and _evenly_spaced(x, columns, index):
                 leak = Leak(column=name, kind="id")
-            leaks.append(leak)
-    return [leak for leak in leaks if leak is not None]
+            leaks += [leak] if leak else []
+    return leaks
 
 
 def leaks_in_table(table: Any, label: str, id: str | None) -> list[Leak]:
@@ -63,32 +63,30 @@ def leaks_in_table(table: Any, label: str, id: str | None) -> list[Leak]:
     labels, names = labels.astype(np.int64), [str(name) for name in names]
     rows = sample_rows(labels, len(names))
     classes = labels[rows]
-    leaks = []
-    for name, column in table.items():
-        if name in (label, id):
-            continue
+    leaks = list[Leak]()
+    for name, column in table.drop(columns=[label] if id is None else [label, id]).items():
         leak = None
         if names:
             groups = _groups(column.iloc[rows], len(names))
             leak = _label_leak(str(name), _counts(groups, classes, len(names)), names)
         if leak is None and _looks_like_id(column, None if id is None else table[id]):
             leak = Leak(column=str(name), kind="id")
-        leaks.append(leak)
-    return [leak for leak in leaks if leak is not None]
+        leaks += [leak] if leak else []
+    return leaks
 
 
 def _label_leak(column: str, counts: Ints, names: Sequence[str]) -> Leak | None:
     """The leak of a column with these class counts per group of equal values, if there is one."""
-    signal = label_signal(counts)
-    if signal.copy:
+    label, by_class, copy = label_signal(counts)
+    if copy:
         return Leak(column=column, kind="copy", strength=1.0)
-    if signal.label >= SUSPICIOUS:
-        return Leak(column=column, kind="label", strength=signal.label)
-    if signal.by_class.max() >= SUSPICIOUS:
-        best = int(signal.by_class.argmax())
-        strength = float(signal.by_class[best])
-        return Leak(column=column, kind="class", strength=strength, class_name=names[best])
-    return None
+    if label >= SUSPICIOUS:
+        return Leak(column=column, kind="label", strength=label)
+    best = int(by_class.argmax())
+    if by_class[best] < SUSPICIOUS:
+        return None
+    strength = float(by_class[best])
+    return Leak(column=column, kind="class", strength=strength, class_name=names[best])
 
 
 def _table(values: NDArray[Any], classes: Ints, totals: Ints) -> Ints:
@@ -109,14 +107,12 @@ def _counts(groups: Ints, classes: Ints, num_classes: int) -> Ints:
 
 
 def _evenly_spaced(x: Matrix, columns: Columns, index: int) -> bool:
-    """Whether a column numbers the nodes: all values distinct and equally spaced.
-
-    Mean and variance of such a column are known in advance, so hardly any column is sorted.
-    """
+    """Whether a column numbers the nodes: all values distinct and equally spaced."""
     number = len(x)
     span = columns.high[index] - columns.low[index]
     if number < LEAST_ROWS or columns.missing[index] or not span > 0:
         return False
+    # mean and variance of such a column are known in advance, so hardly any column is sorted
     middle = (columns.mean[index] - columns.low[index]) / span
     spread = columns.variance[index] / span**2 * 12 * (number - 1) / (number + 1)
     if abs(middle - 0.5) > 1e-3 or abs(spread - 1) > 1e-2:
@@ -134,39 +130,33 @@ def _groups(column: Any, num_classes: int) -> Ints:
     if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
         return group_values(column.to_numpy(dtype=np.float64, na_value=np.nan), num_classes)
     texts = column.astype(object).where(column.notna(), "").astype(str)
-    groups: Ints = pd.factorize(texts)[0].astype(np.int64)
-    return groups
+    return np.asarray(pd.factorize(texts)[0], dtype=np.int64)
 
 
 def _looks_like_id(column: Any, ids: Any) -> bool:
     """Whether a column holds integers or single words that hardly ever repeat, or the ids."""
     import pandas as pd
 
-    known = column.dropna()
-    if len(known) < LEAST_ROWS or pd.api.types.is_bool_dtype(column):
+    known, types = column.dropna(), pd.api.types
+    if types.is_bool_dtype(column) or types.is_datetime64_any_dtype(column):
         return False
-    if pd.api.types.is_datetime64_any_dtype(column):
+    if len(known) < LEAST_ROWS:
         return False
     if ids is not None and bool((known.astype(str) == ids[known.index].astype(str)).all()):
         return True
     numbers = pd.to_numeric(known, errors="coerce")  # cells of a file are text
-    if pd.api.types.is_numeric_dtype(column) or numbers.notna().all():
-        if not (numbers == np.floor(numbers)).all():
-            return False
-    else:
+    if types.is_numeric_dtype(column) or numbers.notna().all():
+        possible = (numbers == np.floor(numbers)).all()
+    else:  # texts of several words are distinct as well, and may be informative
         known = known.astype(str)
-        if known.str.contains(r"\s", regex=True).mean() > 1 - DISTINCT:
-            return False  # texts are distinct as well, and may be informative
-    return bool(known.nunique() >= DISTINCT * len(known))
+        possible = known.str.contains(r"\s", regex=True).mean() <= 1 - DISTINCT
+    return bool(possible and known.nunique() >= DISTINCT * len(known))
 
 
 class LabelSignal(NamedTuple):
-    """How well a column predicts the label.
+    """How well a column predicts the label, as shares of the error of the largest class."""
 
-    The strengths are shares of the error of always predicting the largest class, at most 1.
-    """
-
-    label: float  # strength for all classes
+    label: float  # strength for all classes, at most 1
     by_class: NDArray[np.float64]  # strength for each class against the rest, (C,)
     copy: bool  # whether values and classes correspond one to one
 
@@ -183,10 +173,7 @@ def sample_rows(labels: Ints, num_classes: int) -> Ints:
 
 
 def group_values(values: NDArray[Any], num_classes: int) -> Ints:
-    """Group id of each value of a column; many distinct values are cut into ranges of equal counts.
-
-    NaN is a separate group.
-    """
+    """Group id of each value, NaN apart; many distinct values are cut into ranges."""
     distinct, group, counts = np.unique(values, return_inverse=True, return_counts=True)
     if len(distinct) > max(MOST_VALUES, 2 * num_classes):
         ranges = max(min(MOST_VALUES, len(values) // LEAST_IN_RANGE), 1)
@@ -198,12 +185,9 @@ def group_values(values: NDArray[Any], num_classes: int) -> Ints:
 
 
 def label_signal(table: Ints) -> LabelSignal:
-    """Measure how well groups of equal values predict the label.
+    """Measure how well groups of equal values predict the label, by counts, (groups, C).
 
     A node is predicted by the other nodes of its group, so a unique value predicts nothing.
-
-    Shapes:
-        table: (groups, C), labelled nodes of each class in each group
     """
     sizes, totals = table.sum(1), table.sum(0)
     number = int(sizes.sum())
@@ -217,11 +201,8 @@ def label_signal(table: Ints) -> LabelSignal:
     by_class = np.array([_gain(h, b, number) for h, b in zip(hits, bases, strict=True)])
     by_class[scarce] = 0.0
     full = table[sizes > 0]
-    copy = bool(
-        len(full) == (totals > 0).sum() > 1
-        and ((full > 0).sum(1) == 1).all()
-        and ((full > 0).sum(0) <= 1).all()
-    )
+    pure = ((full > 0).sum(1) == 1).all() and ((full > 0).sum(0) <= 1).all()
+    copy = bool(len(full) == (totals > 0).sum() > 1 and pure)
     if number - totals.max(initial=0) < LEAST_EVIDENCE:
         label, copy = 0.0, False
     return LabelSignal(label=label, by_class=by_class, copy=copy)

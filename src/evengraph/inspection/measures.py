@@ -1,7 +1,4 @@
-"""What is measured of a graph: its edges, classes, distances from labels, and features.
-
-All measurements except the counts of listed edges ignore the direction of edges.
-"""
+"""What is measured of a graph: its edges, classes, distances from labels, and features."""
 
 from __future__ import annotations
 
@@ -18,7 +15,6 @@ from evengraph.core.untrusted import sorted_unique
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-Bits = NDArray[np.uint64]
 Floats = NDArray[np.float64]
 Matrix = NDArray[Any]
 
@@ -29,22 +25,12 @@ MIX_ONE, MIX_TWO = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The undirected graph, without repeated edges and self-loops.
-
-    Shapes:
-        pairs: (2, P), the smaller node first
-        indptr: (N + 1,), indices: (2 P,), the rows of a symmetric CSR matrix
-    """
+    """The undirected graph, without repeated edges and self-loops."""
 
     num_nodes: int
-    pairs: Ints
-    indptr: Ints
+    pairs: Ints  # (2, P), the smaller node first
+    indptr: Ints  # (N + 1,), and (2 P,), the rows of a symmetric CSR matrix
     indices: Ints
-
-    @property
-    def degrees(self) -> Ints:
-        """Number of neighbours, (N,)."""
-        return np.diff(self.indptr)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,9 +76,8 @@ def read_edges(edge_index: Ints, num_nodes: int) -> tuple[Neighbours, Edges]:
     source, target = edge_index.astype(np.int64, copy=False)
     if source.size and not 0 <= edge_index.min() <= edge_index.max() < num_nodes:
         bad = edge_index.min() if edge_index.min() < 0 else edge_index.max()
-        raise ValueError(
-            f"graph.edge_index must hold node ids from 0 to {num_nodes - 1}, got {bad}."
-        )
+        ids = f"node ids from 0 to {num_nodes - 1}"
+        raise ValueError(f"graph.edge_index must hold {ids}, got {bad}.")
     arcs = sorted_unique(source * num_nodes + target)
     first, second = np.divmod(arcs, num_nodes)
     different = first != second
@@ -124,7 +109,7 @@ def count_edges(edge_index: Ints, num_nodes: int) -> int:
 
 def count_degrees(neighbours: Neighbours) -> Degrees:
     """Count the neighbours of every node."""
-    degrees = neighbours.degrees
+    degrees = np.diff(neighbours.indptr)
     isolated = int((degrees == 0).sum())
     # bin 0 holds degree 0, bin 1 degree 1, bin 2 degrees 2 and 3, bin 3 degrees 4 to 7
     counts = np.bincount(np.frexp(degrees)[1])
@@ -187,15 +172,13 @@ def measure_reach(
     num_classes: int,
     hops: int,
 ) -> Reach:
-    """Search breadth-first from the labelled nodes of all classes at once.
-
-    A node holds one bit per class; a hop is one pass over the edges per 64 classes.
-    """
+    """Search breadth-first from the labelled nodes of 64 classes at once: one bit per class."""
     if hops < 1:
         raise ValueError(f"hops must be at least 1, got {hops}.")
     others = ~labelled
     near = np.zeros((hops, len(labels)), dtype=np.bool_)
     per_class: list[tuple[int, ...]] = []
+    rows = np.flatnonzero(np.diff(neighbours.indptr))  # reduceat does not support empty rows
     for first in range(0, num_classes, BITS):
         width = min(BITS, num_classes - first)
         members = labelled & (labels >= first) & (labels < first + width)
@@ -203,11 +186,13 @@ def measure_reach(
         state[members] = np.uint64(1) << (labels[members] - first).astype(np.uint64)
         counts = np.zeros((hops, width), dtype=np.int64)
         for hop in range(hops):
-            state = _one_hop(neighbours, state)
+            if len(rows):
+                bits = state[neighbours.indices]
+                state[rows] |= np.bitwise_or.reduceat(bits, neighbours.indptr[rows])
             near[hop] |= state != 0
             unlabelled = state[others]
-            bits = (np.uint64(1 << bit) for bit in range(width))
-            counts[hop] = [np.count_nonzero(unlabelled & bit) for bit in bits]
+            each = (np.uint64(1 << bit) for bit in range(width))
+            counts[hop] = [np.count_nonzero(unlabelled & bit) for bit in each]
         per_class += [tuple(column) for column in counts.T.tolist()]
     within = tuple(near[:, others].sum(1).tolist())
     nodes = int(others.sum())
@@ -228,15 +213,6 @@ def measure_reach(
     )
 
 
-def _one_hop(neighbours: Neighbours, state: Bits) -> Bits:
-    """Add the bits of its neighbours to every node."""
-    rows = np.flatnonzero(np.diff(neighbours.indptr))  # reduceat does not support empty rows
-    result = state.copy()
-    if len(rows):
-        result[rows] |= np.bitwise_or.reduceat(state[neighbours.indices], neighbours.indptr[rows])
-    return result
-
-
 @dataclass(frozen=True, kw_only=True)
 class Labels:
     """Class sizes."""
@@ -254,9 +230,7 @@ class Labels:
 class Homophily:
     """Whether neighbours share a class, over edges between labelled nodes.
 
-    Reference:
-        Platonov et al., "Characterizing Graph Datasets for Node Classification:
-        Homophily-Heterophily Dichotomy and Beyond", NeurIPS 2023, for the adjusted share.
+    The adjusted share is that of Platonov et al., "Characterizing Graph Datasets", NeurIPS 2023.
     """
 
     edges: int  # between labelled nodes
@@ -340,8 +314,11 @@ def measure_features(
 ) -> tuple[Features, Columns]:
     """Measure all features, (N, F), in one pass."""
     columns, prints, full = _read(x)
-    empty = int((~full).sum())
-    duplicates, conflicts = _duplicates(prints[full], labels[full], labelled[full], num_classes)
+    # labelled nodes of which another of the same features is of another class
+    _, group = np.unique(prints[full], return_inverse=True)
+    num_groups, known = int(group.max(initial=-1)) + 1, labelled[full]
+    pairs = np.unique(group[known] * num_classes + labels[full][known])
+    classes = np.bincount(pairs // num_classes, minlength=num_groups)
     entries = x.shape[0] * x.shape[1]
     hashed = np.zeros(x.shape[1], np.bool_) if hashed is None else hashed
     constant = (columns.low >= columns.high) & (columns.missing == 0) & ~hashed
@@ -351,9 +328,9 @@ def measure_features(
         density=int(columns.nonzero.sum()) / entries if entries else None,
         constant=int(constant.sum()),
         missing=int(columns.missing.sum()),
-        empty_nodes=empty if x.shape[1] else 0,
-        duplicate_nodes=duplicates,
-        conflicting_nodes=conflicts,
+        empty_nodes=int((~full).sum()) if x.shape[1] else 0,
+        duplicate_nodes=len(group) - num_groups,
+        conflicting_nodes=int((classes[group[known]] > 1).sum()),
     )
     return features, columns
 
@@ -404,17 +381,4 @@ def _fingerprints(chunk: Matrix, keys: NDArray[np.uint64]) -> NDArray[np.uint64]
     bits ^= bits >> np.uint64(29)
     bits *= MIX_TWO
     bits ^= bits >> np.uint64(32)
-    hashes: NDArray[np.uint64] = bits @ keys
-    return hashes
-
-
-def _duplicates(
-    prints: NDArray[np.uint64], labels: Ints, labelled: Bools, num_classes: int
-) -> tuple[int, int]:
-    """Numbers of nodes that repeat an earlier one, and of conflicting labelled nodes."""
-    _, group = np.unique(prints, return_inverse=True)
-    num_groups = int(group.max()) + 1 if len(group) else 0
-    pairs = np.unique(group[labelled] * num_classes + labels[labelled])
-    classes = np.bincount(pairs // num_classes, minlength=num_groups)
-    conflicts = int((classes[group[labelled]] > 1).sum())
-    return len(prints) - num_groups, conflicts
+    return np.asarray(bits @ keys, np.uint64)

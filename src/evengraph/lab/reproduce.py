@@ -30,7 +30,7 @@ from evengraph.pipeline.executor import (
     describe,
 )
 from evengraph.pipeline.explanation import place_nodes
-from evengraph.pipeline.parameters import paper_cell, preset_for
+from evengraph.pipeline.parameters import paper_cell, preset_for, renamed_params
 from evengraph.splits import SPLITS, SplitProtocol
 
 SEARCH_BATCH = 8  # trials of a search that run at the same time
@@ -341,7 +341,7 @@ def job_spec(setup: Setup, method: str, settings: Fields, seed: int) -> JobSpec:
         imbalance=setup.imbalance,
         imbalance_fields=setup.fields,
         method=method,
-        method_fields=asdict(METHODS[method](**METHODS[method].renamed_params(settings))),
+        method_fields=asdict(METHODS[method](**renamed_params(METHODS[method], settings))),
         seed=seed,
     )
 

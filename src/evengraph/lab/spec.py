@@ -17,7 +17,13 @@ from evengraph.core.files import read_settings
 from evengraph.datasets.registry import lookup
 from evengraph.lab.sources import expand, source
 from evengraph.methods import METHODS, Method
-from evengraph.pipeline.parameters import check_field, check_type, known_method, parse_seeds
+from evengraph.pipeline.parameters import (
+    check_field,
+    check_type,
+    known_method,
+    parse_seeds,
+    renamed_params,
+)
 from evengraph.splits import SPLITS
 
 MOST_VALUES = 10_000  # of one parameter, and trials of a search
@@ -349,7 +355,7 @@ def _check_value(kind: type[Method], table: str, name: str, value: Any) -> None:
             raise ValueError(f"{name} must be two numbers and log")
     for option in values:
         check_type(kind, name, option)
-        kind(**kind.renamed_params({name: option}))
+        kind(**renamed_params(kind, {name: option}))
     if table == "search" and is_range(values) and values[0] >= values[1]:
         raise ValueError(f"{name} must run upwards, got {values[0]} to {values[1]}")
 

@@ -7,7 +7,6 @@ METHODS lists it under the name of its class in lower case, and everything else 
 from evengraph.core.registry import Registry
 from evengraph.methods.bases.fitting import fit_many as fit_many
 from evengraph.methods.bases.method import Method as Method
-from evengraph.methods.bases.search import portfolio as portfolio
 
 # isort: off
 # In the order of the paper's table; then losses, later methods and baselines. Plugins come last.
@@ -39,6 +38,7 @@ from evengraph.methods.labelpropagation import LabelPropagation as LabelPropagat
 from evengraph.methods.boosting import Boosting as Boosting
 from evengraph.methods.logistic import Logistic as Logistic
 from evengraph.methods.auto import Auto as Auto
+from evengraph.methods.auto import portfolio as portfolio
 # isort: on
 
 _BUILT_IN: dict[str, type[Method]] = {

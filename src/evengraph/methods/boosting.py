@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, final
+from importlib import import_module
+from typing import Any, Literal, NamedTuple, final
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 
-from evengraph.core.task import Task
+from evengraph.core.errors import MissingPackageError
+from evengraph.core.task import Task, count_relations
 from evengraph.core.untrusted import MAX_HOPS
 from evengraph.methods.bases.method import Method
 from evengraph.methods.bases.saving import checked
-from evengraph.methods.bases.tree_engines import Engine, TreeParams, grower
 from evengraph.metrics.multiclass import validation_score
 from evengraph.ops.features import with_log_degree
 from evengraph.ops.losses import inverse_class_weights
@@ -25,6 +28,7 @@ from evengraph.ops.trees import (
     Trees,
     check_trees,
     class_logits,
+    coarsen,
     first_digits,
     separation,
     tree_values,
@@ -36,6 +40,27 @@ TableReader = Callable[[Tensor, Tensor], Tensor]
 
 CHUNK = 20  # rounds that are trained between two validations
 WIDTH = 1_000  # columns that are compared at a time
+
+BINS = 255  # distinct values of a column; scikit-learn takes minutes to bin weighted rows
+
+Engine = Literal["sklearn", "lightgbm"]
+PACKAGES: dict[str, tuple[str, str]] = {
+    "sklearn": ("scikit-learn", "'evengraph[tables]'"),
+    "lightgbm": ("LightGBM", "lightgbm"),
+}
+"""Name of each library, and what pip installs it from."""
+
+NODE = np.dtype(
+    [
+        ("value", "f8"),  # of inner nodes before shrinkage, of leaves after it
+        ("feature_idx", "i8"),
+        ("num_threshold", "f8"),  # values up to it go left
+        ("left", "i8"),
+        ("right", "i8"),
+        ("is_leaf", "u1"),
+    ]
+)
+"""What the rest reads of a node of scikit-learn."""
 
 
 @final
@@ -59,8 +84,8 @@ class Boosting(Method):
         columns: Columns to use of the node's features and of each mean: those that differ most
             between the classes of the training nodes (F statistic). 0 uses all.
         balance: Weight nodes by one over the size of their class.
-        engine: The library that grows the trees. LightGBM and XGBoost are installed apart; what
-            they have grown is stored and predicts as scikit-learn's trees do, without them.
+        engine: The library that grows the trees. LightGBM is installed apart; what it has grown is
+            stored and predicts as scikit-learn's trees do, without it.
 
     Cost:
         O(n F C) per round for n labelled nodes; O(E F) per hop for the means. Rows of a graph on
@@ -69,16 +94,14 @@ class Boosting(Method):
     Departs:
         An epoch is a round, `learning_rate` the shrinkage and `weight_decay` the L2 penalty on
         leaves. Nothing is random: seeds have no effect. On a graph that it was not tuned for, trees
-        are smaller and leaves larger than by default. XGBoost has no smallest leaf: it adds up how
-        undecided the nodes of a leaf are, 1/4 for a node between two classes.
+        are smaller and leaves larger than by default.
 
     Reference:
         Ke, Meng, Finley, Wang, Chen, Ma, Ye and Liu, "LightGBM: A Highly Efficient Gradient
         Boosting Decision Tree", NeurIPS 2017; in scikit-learn's HistGradientBoostingClassifier.
     """
 
-    stores_dense = True
-    weighted_edges = True
+    _weighted_edges = True
     separate_relations = True
     search_space = {
         "learning_rate": (0.03, 0.1, 0.3),
@@ -87,17 +110,10 @@ class Boosting(Method):
         "balance": (False, True),
     }
     other_names = (
-        "xgb",
-        "xgboost",
-        "lightgbm",
-        "lgbm",
-        "catboost",
-        "gbdt",
-        "trees",
-        "randomforest",
+        *("xgb", "xgboost", "lightgbm", "lgbm", "catboost", "gbdt", "trees", "randomforest"),
     )
     suits_heterophily = True
-    untuned_params = {"leaves": 15, "smallest_leaf": 10, "weight_decay": 1.0}
+    _untuned_params = {"leaves": 15, "smallest_leaf": 10, "weight_decay": 1.0}
     portfolio = tuple(
         {"hops": hops, "degree": True, "columns": 200, "max_epochs": 100, "patience": 20}
         for hops in (2, 0)
@@ -128,8 +144,10 @@ class Boosting(Method):
 
     @classmethod
     def current_params(cls, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Replace `neighbours`, a flag of former versions, by `hops`."""
+        """Replace `neighbours`, a flag of former versions, by `hops`; XGBoost is no engine now."""
         params = {"columns": 0, "degree": False, "engine": "sklearn", **params}
+        if params["engine"] == "xgboost":  # its trees are stored like any others
+            params["engine"] = "lightgbm"
         if "neighbours" in params:
             params["hops"] = int(params.pop("neighbours"))
         return params
@@ -165,8 +183,8 @@ class Boosting(Method):
 
     def best_columns(self, task: Task, ratios: Callable[[Tensor], Tensor]) -> Tensor:
         """Of each part, the columns with the largest ratio of all that a function returns."""
-        graph, width = task.graph, self._width
-        every = torch.arange(self._parts * width, device=graph.x.device)
+        graph, width = task.graph, self._width(task.graph)
+        every = torch.arange(self._parts(graph) * width, device=graph.x.device)
         if not self.columns or self.columns >= width:
             return every
         best = ratios(every).view(-1, width).argsort(dim=1, descending=True, stable=True)
@@ -227,26 +245,24 @@ class Boosting(Method):
         sums = self.baseline_.expand(len(table), -1) + rounds
         return class_logits(sums).float()
 
-    @property
-    def _width(self) -> int:
+    def _width(self, graph: Data) -> int:
         """Columns per part."""
-        return self.num_features_ + bool(self.degree and self.hops)
+        return int(graph.num_features) + bool(self.degree and self.hops)
 
-    @property
-    def _parts(self) -> int:
+    def _parts(self, graph: Data) -> int:
         """Parts of a row: the node's features, a mean per hop and a mean per relation."""
-        return 1 + self.hops + (self.num_relations_ if self.hops else 0)
+        return 1 + self.hops + (count_relations(graph) if self.hops else 0)
 
     def _table(self, graph: Data, nodes: Tensor, columns: Tensor | None = None) -> Tensor:
         """Features and means over neighbours of some nodes, all columns or some, rounded."""
-        return first_digits(self._values(graph, nodes, columns))
+        return first_digits(self._unrounded(graph, nodes, columns))
 
-    def _values(self, graph: Data, nodes: Tensor, columns: Tensor | None = None) -> Tensor:
+    def _unrounded(self, graph: Data, nodes: Tensor, columns: Tensor | None = None) -> Tensor:
         """Features and means over neighbours of some nodes, all columns or some."""
-        x, width = graph.x.float(), self._width
+        x, width = graph.x.float(), self._width(graph)
         if columns is None:
-            columns = torch.arange(self._parts * width, device=x.device)
-        count = self._parts
+            columns = torch.arange(self._parts(graph) * width, device=x.device)
+        count = self._parts(graph)
         own, *means = (columns[columns // width == part] % width for part in range(count))
         matrix = weighted_adjacency(graph) if self.hops else None
         if matrix is not None and self.degree:
@@ -267,5 +283,150 @@ class Boosting(Method):
 
     def _load_state(self, state: Mapping[str, Tensor]) -> None:
         self.trees_ = Trees(*(state[f"trees.{name}"] for name in Trees._fields))
-        check_trees(self.trees_, self._parts * self._width)
+        parts = 1 + self.hops + (self.num_relations_ if self.hops else 0)
+        width = self.num_features_ + bool(self.degree and self.hops)
+        check_trees(self.trees_, parts * width)
         self.baseline_ = checked(state, "baseline", 1)
+
+
+# Libraries that grow trees. Both give node tables in the form of scikit-learn, so that what is
+# stored and evaluated does not depend on the library.
+
+
+class TreeParams(NamedTuple):
+    """What the trees may be like; the names are those of `Boosting`."""
+
+    learning_rate: float
+    weight_decay: float
+    leaves: int
+    smallest_leaf: int
+
+
+class Grown(NamedTuple):
+    """Node tables of trees, round by round and class by class, and the logits before any tree.
+
+    The losses are those before any tree, after one round and so on, where a list that is not empty
+    asks for them.
+    """
+
+    tables: list[Any]
+    baseline: NDArray[np.float64]
+    losses: list[float]
+
+
+def grower(
+    engine: Engine, x: Tensor, labels: Tensor, weights: Tensor, params: TreeParams
+) -> Callable[[int], Grown]:
+    """A function that takes a number of rounds, larger each time, and returns all trees so far.
+
+    Shapes:
+        x: (n, F)
+        labels, weights: (n,); each class occurs
+    """
+    library = import_engine(engine)
+    y, w = labels.cpu().numpy(), weights.cpu().numpy()
+    if engine == "sklearn":
+        return _sklearn(coarsen(x, BINS).double().cpu().numpy(), y, w, params)
+    baseline = start_logits(y, w)
+    start, grown = np.tile(baseline, (len(y), 1)), Grown([], baseline, [])
+    settings = lightgbm_settings(params, baseline)
+    start = start.squeeze(1 if baseline.size == 1 else ())
+    data = library.Dataset(x.cpu().numpy(), y, weight=w, init_score=start, params=settings)
+    return partial(grow_lightgbm, library.Booster(settings, data), params, grown)
+
+
+def import_engine(engine: Engine) -> Any:
+    """The library; raises MissingPackageError where it is not installed."""
+    package, source = PACKAGES[engine]
+    try:
+        return import_module(engine)
+    except ImportError:
+        raise MissingPackageError(
+            f"{package} is not installed; try: pip install {source}."
+        ) from None
+
+
+def _sklearn(x: Any, y: Any, weights: Any, params: TreeParams) -> Callable[[int], Grown]:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    model = HistGradientBoostingClassifier(
+        learning_rate=params.learning_rate,
+        l2_regularization=params.weight_decay,
+        max_leaf_nodes=params.leaves,
+        max_bins=BINS,
+        min_samples_leaf=params.smallest_leaf,
+        early_stopping=False,
+        warm_start=True,
+        random_state=0,
+    )
+
+    def grow(rounds: int) -> Grown:
+        model.set_params(max_iter=rounds)
+        model.fit(x, y, sample_weight=weights)
+        tables = [tree.nodes for trees in model._predictors for tree in trees]
+        return Grown(tables, model._baseline_prediction.flatten(), [])
+
+    return grow
+
+
+def lightgbm_settings(params: TreeParams, baseline: NDArray[np.float64]) -> dict[str, Any]:
+    """Parameters of LightGBM, for its data set and its trees."""
+    two = {"objective": "binary"}
+    many = {"objective": "multiclass", "num_class": baseline.size}
+    return {
+        **(two if baseline.size == 1 else many),
+        "learning_rate": params.learning_rate,
+        "lambda_l2": params.weight_decay,
+        "num_leaves": params.leaves,
+        "min_data_in_leaf": params.smallest_leaf,
+        "max_bin": BINS,
+        "min_data_in_bin": 1,
+        "feature_pre_filter": False,
+        "boost_from_average": False,
+        "deterministic": True,
+        "force_col_wise": True,
+        "verbosity": -1,
+    }
+
+
+def grow_lightgbm(model: Any, params: TreeParams, grown: Grown, rounds: int) -> Grown:
+    """Add trees to a booster of LightGBM until there are so many rounds, in place."""
+    tables, outputs = grown.tables, grown.baseline.size
+    before = len(tables) // outputs
+    for _ in range(rounds - before):
+        model.update()
+        if grown.losses:
+            grown.losses.append(float(model.eval_train()[0][2]))
+    trees = model.dump_model(start_iteration=before)["tree_info"]
+    tables.extend(lightgbm_table(tree["tree_structure"], params) for tree in trees)
+    nothing = np.array([(0.0, 0, 0.0, 0, 0, 1)], NODE)  # where nothing is left to split
+    tables.extend([nothing] * (rounds * outputs - len(tables)))
+    return grown
+
+
+def start_logits(y: Any, weights: Any) -> NDArray[np.float64]:
+    """Logits by the classes' shares of the weight; two classes have one, for the second."""
+    logs: NDArray[np.float64] = np.log(np.bincount(y, weights) / weights.sum())
+    return logs - logs.mean() if logs.size > 2 else logs[1:] - logs[:1]
+
+
+def start_loss(y: Any, weights: Any, baseline: NDArray[np.float64]) -> float:
+    """The weighted mean of the cross-entropy before any tree."""
+    logits = baseline if baseline.size > 1 else np.append(0.0, baseline)
+    shares = np.bincount(y, weights) / weights.sum()
+    return float(np.log(np.exp(logits).sum()) - shares @ logits)
+
+
+def lightgbm_table(root: dict[str, Any], params: TreeParams) -> NDArray[Any]:
+    """The nodes of a tree that LightGBM dumped; values of its inner nodes are also shrunk."""
+    nodes, rows = [root], list[tuple[float, int, float, int, int, int]]()
+    while len(rows) < len(nodes):
+        node = nodes[len(rows)]
+        if "split_index" not in node:
+            rows.append((node["leaf_value"], 0, 0.0, 0, 0, 1))
+            continue
+        value = node["internal_value"] / params.learning_rate
+        left = len(nodes)
+        rows.append((value, node["split_feature"], node["threshold"], left, left + 1, 0))
+        nodes += [node["left_child"], node["right_child"]]
+    return np.array(rows, NODE)

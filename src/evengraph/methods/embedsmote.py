@@ -11,11 +11,10 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from evengraph.core.task import Task
-from evengraph.fast.dropout import relu_dropout
 from evengraph.methods.bases.network import NetworkMethod
 from evengraph.methods.bases.saving import pack, unpack
 from evengraph.metrics.multiclass import validation_score
-from evengraph.nn.networks import CONVS, Backbone, Inputs
+from evengraph.nn.networks import CONVS, Backbone, Inputs, relu_dropout
 from evengraph.ops.sparse import Sparse
 from evengraph.ops.synthesis import interpolate, plan_copies, random_shares, rare_classes
 

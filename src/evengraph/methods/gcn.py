@@ -10,8 +10,8 @@ from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 
 from evengraph.core.task import Task
+from evengraph.methods.bases.method import BACKBONE_TITLES
 from evengraph.methods.bases.network import NetworkKind, NetworkMethod
-from evengraph.methods.bases.saving import BACKBONE_TITLES
 from evengraph.nn.networks import Backbone
 
 

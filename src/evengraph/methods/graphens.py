@@ -72,7 +72,7 @@ class GraphENS(MarginMethod):
         Node Classification", ICLR 2022.
     """
 
-    weighted_edges = True
+    _weighted_edges = True
     search_space = {"masked": (0.01, 0.05), "temperature": (1.0, 2.0), "links": ("none", "BAT1")}
     tuned_params = frozenset({"layers", "hidden", "temperature", "masked"})
     limits = {

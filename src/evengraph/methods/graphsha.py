@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.method import check_positive
+from evengraph.methods.bases.method import check_limit
 from evengraph.methods.bases.network import NetworkKind, NetworkMethod
 from evengraph.metrics.multiclass import validation_score
 from evengraph.nn.networks import Backbone
@@ -85,8 +85,8 @@ class GraphSHA(NetworkMethod):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive("teleport", self.teleport)
-        check_positive("beta", self.beta)
+        check_limit("teleport", self.teleport, "positive")
+        check_limit("beta", self.beta, "positive")
 
     def _fit(self, task: Task) -> None:
         graph, nodes, device = task.graph, task.train_nodes, task.graph.x.device

@@ -51,7 +51,6 @@ class IceBerg(NetworkMethod):
         Class-Imbalanced Node Classification", WWW 2025.
     """
 
-    stores_dense = True
     search_space = {
         "learning_rate": (0.01, 0.03, 0.1),
         "teleport": (0.05, 0.1, 0.2),

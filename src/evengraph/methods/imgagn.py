@@ -98,10 +98,10 @@ class ImGAGN(NetworkMethod):
 
         self._train(judges, epoch)
 
-    def memory_needed(self, task: Task) -> float | None:
+    def _memory_needed(self, task: Task) -> float | None:
         """That of a network, and the weights of every new node over the nodes of its class."""
         pairs = (self._missing(task.class_counts) * task.class_counts).double().sum()
-        return (super().memory_needed(task) or 0.0) + PAIR_BYTES * float(pairs)
+        return (super()._memory_needed(task) or 0.0) + PAIR_BYTES * float(pairs)
 
     def _missing(self, class_counts: Tensor) -> Tensor:
         """New nodes of each class, (C,); at most 0 where it needs none."""

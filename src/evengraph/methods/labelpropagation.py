@@ -48,10 +48,9 @@ class LabelPropagation(Method):
     """
 
     other_names = ("lp", "labelspreading")
-    weighted_edges = True
+    _weighted_edges = True
     title = "Label propagation"
     portfolio = ({},)
-    is_quick = True
     search_space = {
         "learning_rate": (),  # has no effect: other values would repeat the same setting
         "weight_decay": (),

@@ -64,8 +64,7 @@ class Logistic(Method):
     other_names = ("lr", "logreg", "logisticregression", "linear")
     portfolio = tuple({"hops": hops, "degree": True} for hops in (2, 0))
     selects_itself = True
-    stores_dense = True
-    weighted_edges = True
+    _weighted_edges = True
     separate_relations = True
     limits = {"hops": (0, MAX_HOPS)}
 

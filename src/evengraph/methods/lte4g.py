@@ -82,7 +82,7 @@ class LTE4G(NetworkMethod):
     limits = {
         "focal_gamma": 0,
         "focal_alpha": 0,
-        "head_tenths": 1,
+        "head_tenths": (1, 9),
         **dict.fromkeys(("high_degree", "pretrain_epochs", "expert_epochs", "student_epochs"), 0),
     }
 
@@ -96,11 +96,6 @@ class LTE4G(NetworkMethod):
     expert_epochs: int = 1000
     student_epochs: int = 500
     sound: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.head_tenths > 9:
-            raise ValueError(f"head_tenths must be at most 9, got {self.head_tenths}.")
 
     def _fit(self, task: Task) -> None:
         graph = task.graph

@@ -46,7 +46,7 @@ class Oversampling(NetworkMethod):
 
     title = "Over-sampling"
     limits = {"copies": 0, "minority": 0}
-    untuned_params = {"sound": True}  # later graphs have no copies
+    _untuned_params = {"sound": True}  # later graphs have no copies
 
     backbone: Backbone = "gcn"
     network: NetworkKind = "comparison"

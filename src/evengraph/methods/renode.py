@@ -9,7 +9,7 @@ from typing import final
 from torch import Tensor
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.method import check_minimum
+from evengraph.methods.bases.method import check_limit
 from evengraph.methods.bases.network import MarginMethod, NetworkKind, NetworkMethod
 from evengraph.nn.networks import Backbone
 from evengraph.ops.losses import ClassLoss, class_loss, conflict_weights
@@ -57,7 +57,7 @@ class ReNode(NetworkMethod, MarginMethod):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_minimum("most", self.most, self.least)
+        check_limit("most", self.most, self.least)
 
     def _loss(self, task: Task) -> Callable[[Tensor], Tensor]:
         graph, counts, margins = task.graph, task.class_counts, self._margins(task)

@@ -45,7 +45,7 @@ class Reweight(NetworkMethod):
     title = "Re-weight"
     search_space = {"balance": (False, True)}
     limits = {"scale": 0, "minority": 0}
-    untuned_params = {"balance": True}
+    _untuned_params = {"balance": True}
 
     backbone: Backbone = "gcn"
     network: NetworkKind = "comparison"
@@ -53,7 +53,7 @@ class Reweight(NetworkMethod):
     balance: bool = False
     minority: int = 0
 
-    def describe_defaults(self, graph: Data) -> str:
+    def _describe_defaults(self, graph: Data) -> str:
         """A sentence about `balance`."""
         sentence = "Re-weight weights each class by one over its size (balance=true)."
         return sentence if self.balance else ""

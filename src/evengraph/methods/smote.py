@@ -49,7 +49,7 @@ class SMOTE(NetworkMethod):
     """
 
     limits = {"copies": 0, "minority": 0}
-    untuned_params = {"sound": True}  # later graphs have no copies
+    _untuned_params = {"sound": True}  # later graphs have no copies
 
     backbone: Backbone = "gcn"
     network: NetworkKind = "comparison"

@@ -146,7 +146,7 @@ class UniGNN(UnifiedMethod):
     def _fit(self, task: Task) -> None:
         """Algorithm 1."""
         inputs = self._inputs(task.graph)  # line 3
-        self.net_, self.graph_ = self._new_network(), task.graph
+        self.net_, self.graph_ = self._build_network().to(self.device_), task.graph
         epochs = count()
 
         def epoch() -> tuple[Tensor, Tensor]:  # lines 5 to 18
@@ -309,18 +309,13 @@ class UniGNN(UnifiedMethod):
     def _cluster_rows(self, h: Features) -> Features:
         return unit_rows(h) if self.unit_rows else h
 
-    def reset(self, task: Task) -> None:
+    def _reset(self, task: Task) -> None:
         """Validate the task, reset fitted state and resolve `alpha`."""
-        super().reset(task)
+        super()._reset(task)
         self.alpha_ = _auto_alpha(task.graph) if self.alpha == "auto" else self.alpha
         self.num_nodes_, self.graph_, self.means_ = task.graph.num_nodes, None, {}
 
-    @property
-    def resolved_params(self) -> dict[str, Any]:
-        """The `alpha` that `auto` stood for."""
-        return {"alpha": self.alpha_} if self.alpha == "auto" else {}
-
-    def describe_defaults(self, graph: Data) -> str:
+    def _describe_defaults(self, graph: Data) -> str:
         """A sentence about `alpha`."""
         if self.alpha != "auto":
             return ""

@@ -12,9 +12,8 @@ from torch_geometric.data import Data
 
 from evengraph.core.task import Task
 from evengraph.core.untrusted import MAX_STEPS
-from evengraph.methods.bases.method import Method
+from evengraph.methods.bases.method import Committee, Method
 from evengraph.methods.bases.network import above_mean, pseudo_label_loss
-from evengraph.methods.bases.search import Committee
 from evengraph.metrics.multiclass import rare_class
 from evengraph.nn.members import Diffusion, Members, Views
 from evengraph.ops.losses import balanced_softmax
@@ -72,13 +71,12 @@ class Unison(Method):
         the two kinds of connectivity are Uni-GNN's (Alchihabi, Yan and Guo, 2024).
     """
 
-    weighted_edges = True
+    _weighted_edges = True
     separate_relations = True
     search_space = {"weight_decay": (2.0, 0.5, 8.0), "learning_rate": (0.03, 0.01)}
     role = "highlight"
     suits_heterophily = True
     portfolio = ({},)
-    votes = len(DEFAULT_VIEWS)
     limits = {
         "members": 1,
         "hidden": 1,
@@ -162,7 +160,7 @@ class Unison(Method):
     @torch.no_grad()
     def predict_members(self, graph: Data) -> Committee:
         """Probabilities of every network, and the weight of its vote."""
-        return self._committee(self.model_input(graph)).to(graph.x.device)
+        return self._committee(self._model_input(graph)).to(graph.x.device)
 
     def _committee(self, graph: Data) -> Committee:
         return Committee(self.net_(graph).softmax(2), self.net_.votes)

@@ -68,7 +68,7 @@ class UNREAL(Method):
         Heavily-Imbalanced Node Classification", 2023.
     """
 
-    weighted_edges = True
+    _weighted_edges = True
     search_space = {"rounds": (10, 40), "quota": (4, 16, 64), "clusters": (100, 200)}
     limits = {
         **dict.fromkeys(("rounds", "round_epochs", "quota", "margin"), 0),

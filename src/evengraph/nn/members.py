@@ -18,7 +18,6 @@ from evengraph.ops.neighbours import neighbour_graph
 from evengraph.ops.sparse import (
     Average,
     LinearMap,
-    Matrix,
     Sparse,
     diffuse,
     graph_matrix,
@@ -33,17 +32,7 @@ ROWS = 2**16  # rows that all members classify at a time
 class Members(nn.Module):
     """Independent networks, several on each view: one product per layer computes all of them.
 
-    Args:
-        views: Number of views.
-        count: Networks per view.
-        inputs: Width of a view.
-        hidden: Width of a network.
-        num_classes: Number of classes.
-        dropout: Dropout rate after the first layer.
-
-    Shapes:
-        rows: (V, n, inputs)
-        forward: (M, n, C), view by view
+    Rows are (V, n, inputs), logits (M, n, C), view by view; `count` networks per view.
     """
 
     decays = False  # each member has a weight decay of its own
@@ -88,31 +77,19 @@ class Members(nn.Module):
         return [[(one, shift[0]), (two, shift_two[0])] for one, shift, two, shift_two in layers]
 
     def penalty(self, decay: Tensor) -> Tensor:
-        """Half the squared first layer of each member times its weight decay, added up.
-
-        Shapes:
-            decay: (M,)
-        """
+        """Half the squared first layer of each member times its weight decay, (M,), added up."""
         squares = (self.first.square().sum(1) + self.bias.square().squeeze(1)).flatten()
         per_member: Tensor = squares.unflatten(0, (len(decay), -1)).sum(1)
         return (per_member * decay).sum() / 2
 
     @torch.no_grad()
     def take(self, other: Members, which: Tensor) -> None:
-        """Copy the weights of some members of another network.
-
-        Shapes:
-            which: bool, (M,)
-        """
+        """Copy the weights of some members of another network, given as a mask, (M,)."""
         units = which.repeat_interleave(self.first.shape[2] // self.count)
         units = units.view(self.first.shape[0], 1, -1)
         members = which[:, None, None]
-        for name, mask in (
-            ("first", units),
-            ("bias", units),
-            ("second", members),
-            ("second_bias", members),
-        ):
+        masks = {"first": units, "bias": units, "second": members, "second_bias": members}
+        for name, mask in masks.items():
             mine, theirs = getattr(self, name), getattr(other, name)
             mine.copy_(torch.where(mask, theirs, mine))
 
@@ -131,11 +108,9 @@ class Diffusion(NamedTuple):
 
 
 class Components(nn.Module):
-    """Principal components of propagated features, centred and scaled.
+    """Principal components of propagated features, centred and scaled."""
 
-    The propagation is given with every call, because it belongs to a graph and the components to
-    the graph that they were fitted to.
-    """
+    # the propagation is given with every call: it belongs to a graph, components to the fitted one
 
     basis: Tensor
     centre: Tensor
@@ -156,12 +131,7 @@ class Components(nn.Module):
     def forward(
         self, x: Tensor | Sparse, propagate: LinearMap, transposed: LinearMap | None = None
     ) -> Tensor:
-        """The components of features, (N, width); found in these features if `transposed` is given.
-
-        Args:
-            propagate: The propagation over the graph.
-            transposed: Its transpose.
-        """
+        """The components of features, (N, width), found in these if `transposed` is given."""
         if transposed is None:
             rows = propagate(x @ self.basis)
         else:
@@ -182,14 +152,6 @@ class Views(nn.Module):
     Structural: personalised PageRank of the features, what lies near at all distances. Semantic:
     the structural view, averaged over the nodes most alike, wherever they are. Ego: a node's own
     features beside the means of its neighbours, one and two steps away, and those of each relation.
-
-    Args:
-        names: Which views, in which order.
-        num_features: Features of a node.
-        components: Principal components per view; the parts of ego share them.
-        diffusion: How far features travel in the structural view.
-        neighbours: Nodes that the semantic view averages over.
-        relations: Relations of the graph, whose neighbours the ego view averages apart.
     """
 
     semantic_scale: Tensor
@@ -214,41 +176,29 @@ class Views(nn.Module):
             count = HOPS + 1 + relations
             share = ego_share(components, count)
             parts = [Components(num_features, share) for _ in range(count)]
-            self.ego = nn.ModuleList(parts)
-            widths["ego"] = sum(part.width for part in parts)
+            self.ego, widths["ego"] = nn.ModuleList(parts), sum(part.width for part in parts)
         self.widths = {name: widths[name] for name in names}
         self.width = max(widths.values(), default=0)
 
     def forward(self, graph: Data, *, fit: bool = False) -> Tensor:
-        """The views of a graph; `fit` finds components and scales in it first.
-
-        Shapes:
-            returns: (V, N, width); narrower views are filled up with zeros
-        """
+        """The views, (V, N, width), filled up with zeros; `fit` finds components first."""
         x = sparsify(graph.x.float())
         matrix = graph_matrix(graph)
         views = {}
         if {"structural", "semantic"} & set(self.names):
-            views["structural"] = self._structural(x, matrix, fit)
+            propagation = propagation_matrix(matrix, graph.x.device)
+            spread = partial(diffuse, propagation, **self.diffusion._asdict())
+            views["structural"] = self.structural(x, spread, spread if fit else None)  # symmetric
         if "semantic" in self.names:
-            views["semantic"] = self._semantic(views["structural"], fit)
+            rows = averaged_over_similar(views["structural"], self.neighbours)
+            if fit:
+                self.semantic_scale = scale_of(rows)
+            views["semantic"] = rows * self.semantic_scale
         if "ego" in self.names:
             views["ego"] = self._ego(x, neighbour_averages(graph, HOPS, union=matrix), fit)
         return torch.stack(
             [pad(views[name], (0, self.width - views[name].shape[1])) for name in self.names]
         )
-
-    def _structural(self, x: Tensor | Sparse, matrix: Matrix, fit: bool) -> Tensor:
-        propagation = propagation_matrix(matrix, _device(x))
-        spread = partial(diffuse, propagation, **self.diffusion._asdict())
-        rows: Tensor = self.structural(x, spread, spread if fit else None)  # symmetric
-        return rows
-
-    def _semantic(self, rows: Tensor, fit: bool) -> Tensor:
-        rows = averaged_over_similar(rows, self.neighbours)
-        if fit:
-            self.semantic_scale = scale_of(rows)
-        return rows * self.semantic_scale
 
     def _ego(self, x: Tensor | Sparse, averages: Sequence[Average], fit: bool) -> Tensor:
         own = Average(averages[0].matrix, 0)
@@ -281,7 +231,3 @@ def _repeat(step: LinearMap, times: int, x: Tensor) -> Tensor:
     for _ in range(times):
         x = step(x)
     return x
-
-
-def _device(x: Tensor | Sparse) -> torch.device:
-    return x.matrix.device if isinstance(x, Sparse) else x.device

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu
 
-from evengraph.fast.dropout import Noise, Share, relu_dropout
+from evengraph.fast.dropout import Noise, Share
+from evengraph.fast.dropout import relu_dropout as relu_dropout
 from evengraph.ops.attention import attend, list_edges
 from evengraph.ops.sparse import Sparse, take
 from evengraph.ops.synthesis import Propagation
@@ -44,13 +45,9 @@ def _uniform(weight: Tensor, bias: Tensor, bound: float) -> None:
 
 
 class Convolution(nn.Module, ABC):
-    """A graph convolution: a product row by row, then everything that needs the graph.
+    """A graph convolution: a product row by row, then everything that needs the graph."""
 
-    Shapes:
-        x: (N, inputs), dense or sparse
-        propagation: (N, N), already normalised
-        returns: (N, outputs)
-    """
+    # x is (N, inputs), dense or sparse; the propagation, (N, N), is already normalised
 
     weight: nn.Parameter
 
@@ -161,12 +158,7 @@ LAST_CONVS: dict[str, MakeConv] = {**PYG_CONVS, "gat": partial(AttentionConv, he
 
 
 class GraphClassifier(nn.Module):
-    """A graph convolution, ReLU, dropout and a linear layer.
-
-    Shapes:
-        x: (N, inputs)
-        returns: (N, C)
-    """
+    """A graph convolution, ReLU, dropout and a linear layer."""
 
     def __init__(
         self,
@@ -196,12 +188,7 @@ class GraphClassifier(nn.Module):
         return self._output(self.conv(x, propagation), dropout, nodes, share)
 
     def classify_propagated(self, x: Tensor, *, dropout: bool) -> Tensor:
-        """Logits from P x, for a GCN convolution whose constant input is propagated only once.
-
-        Shapes:
-            x: (M, inputs), rows of the nodes to classify
-            returns: (M, C)
-        """
+        """Logits from P x, for a GCN convolution whose constant input is propagated only once."""
         return self._output(x @ self.conv.weight + self.conv.bias.unsqueeze(-2), dropout)
 
     def _output(
@@ -220,12 +207,7 @@ class GraphClassifier(nn.Module):
 
 
 class Inputs(NamedTuple):
-    """What a network takes of a graph.
-
-    Shapes:
-        x: (N, F)
-        propagation: (N, N), already normalised
-    """
+    """What a network takes of a graph: features, (N, F), and the normalised propagation, (N, N)."""
 
     x: Tensor | Sparse
     propagation: Propagation
@@ -255,11 +237,8 @@ class _Network(nn.Module, ABC):
         dropout: bool = False,
         share: Share | None = None,
     ) -> Tensor:
-        """Logits from the encoder's output before its activation.
-
-        No dropout precedes it, so a pass with dropout and one without can share the encoder.
-        `share` is as in `relu_dropout`.
-        """
+        """Logits from the encoder's output before its activation."""
+        # no dropout precedes it, so a pass with dropout and one without can share the encoder
         embeddings = self.embed(first, dropout=dropout, share=share)
         return self._output(embeddings, propagation, dropout, share)
 
@@ -330,22 +309,11 @@ class EdgeDecoder(nn.Module):
         self.weight = nn.Parameter(torch.empty(width, width).uniform_(-bound, bound))
 
     def forward(self, one: Tensor, other: Tensor) -> Tensor:
-        """Scores of pairs, row by row.
-
-        Shapes:
-            one, other: (K, width)
-            returns: (K,)
-        """
+        """Scores of pairs, row by row, (K,)."""
         return ((one @ self.weight) * (other @ self.weight)).sum(1).sigmoid()
 
     def among(self, embeddings: Tensor, sources: Tensor, targets: Tensor) -> Tensor:
-        """Scores of pairs of nodes; each node is transformed once.
-
-        Shapes:
-            embeddings: (N, width)
-            sources, targets: (K,)
-            returns: (K,)
-        """
+        """Scores of pairs of nodes, (K,); each node is transformed once."""
         projected = embeddings @ self.weight
         return (take(projected, sources) * take(projected, targets)).sum(1).sigmoid()
 
@@ -357,11 +325,6 @@ class Reconstruction:
     s^2), self-loops included. Here the second mean is over as many random pairs as edges, drawn
     at each call, which is unbiased unless only edges are drawn. A graph with more edges than
     `limit` samples its edges as well.
-
-    Args:
-        adjacency: The graph, binary and symmetric, without self-loops.
-        device: Device of the embeddings.
-        limit: Maximum number of pairs of either kind.
     """
 
     def __init__(self, adjacency: sp.spmatrix, device: torch.device, limit: int = 2**17) -> None:

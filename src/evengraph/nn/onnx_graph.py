@@ -21,20 +21,15 @@ IR_VERSION = 8  # that of these operators
 OUTPUT = "probabilities"
 
 
-def import_onnx() -> Any:
-    """The onnx package, or an error in one line."""
-    try:
-        import onnx
-    except ImportError:
-        raise ValueError("onnx is not installed; try: pip install 'evengraph[onnx]'.") from None
-    return onnx
-
-
 class OnnxGraph:
     """An ONNX graph in the making. Values are tensors of float32 and referred to by name."""
 
     def __init__(self) -> None:
-        self.onnx = import_onnx()
+        try:
+            import onnx
+        except ImportError:
+            raise ValueError("onnx is not installed; try: pip install 'evengraph[onnx]'.") from None
+        self.onnx: Any = onnx
         self.inputs: dict[str, Any] = {}
         self.constants: list[Any] = []
         self.nodes: list[Any] = []
@@ -101,12 +96,8 @@ class OnnxGraph:
         return self.apply("Sum", *parts)
 
     def tree_sums(self, rows: str, trees: Trees, targets: Tensor, start: Tensor) -> str:
-        """Sums of the values of trees, (N, C); a value up to a threshold in float32 goes left.
-
-        Shapes:
-            targets: int64, (T,), the column that each tree adds to
-            start: (C,), to which they are added
-        """
+        """Sums of the values of trees, (N, C); a value up to a threshold in float32 goes left."""
+        # `targets` are the columns that trees add to, (T,); `start` is what they are added to, (C,)
         index = torch.arange(trees.left.numel(), device=trees.left.device)
         tree = torch.searchsorted(trees.roots, index, right=True) - 1
         node, leaf = index - trees.roots[tree], trees.left == index

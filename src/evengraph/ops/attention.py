@@ -12,12 +12,7 @@ from evengraph.ops.synthesis import AttachedGraph, GraphWithCopies, Propagation
 
 
 class EdgeList(NamedTuple):
-    """Edges from sources to targets.
-
-    Shapes:
-        targets, sources: int64, (K,)
-        weights: (K,), factor of an edge before attention; None: all equal
-    """
+    """Edges from sources to targets, (K,) each; weights before attention, None: all equal."""
 
     targets: Tensor
     sources: Tensor
@@ -26,10 +21,7 @@ class EdgeList(NamedTuple):
 
 
 def list_edges(propagation: Propagation) -> EdgeList:
-    """The edges of a graph given by its propagation matrix, self-loops included.
-
-    Of the matrix itself only the positions of entries count; new edges keep their weights.
-    """
+    """The edges of a propagation matrix, self-loops included; only new edges keep their weights."""
     if isinstance(propagation, Sparse):
         return EdgeList(*propagation.entries, None, propagation.shape[0])
     if isinstance(propagation, AttachedGraph):
@@ -40,15 +32,8 @@ def list_edges(propagation: Propagation) -> EdgeList:
 
 
 def attend(edges: EdgeList, scores: Tensor, values: Tensor) -> Tensor:
-    """For each node the mean over its sources, weighted by the exponentials of scores.
-
-    A node without sources gets zeros.
-
-    Shapes:
-        scores: (K, H), of each edge and head
-        values: (N, H, d)
-        returns: (N, H, d)
-    """
+    """For each node the mean of values, (N, H, d), over its sources; zeros if it has none."""
+    # weighted by the exponentials of scores, (K, H), of each edge and head
     size, heads = edges.num_nodes, scores.shape[1]
     index = edges.targets.unsqueeze(1).expand(-1, heads)
     highest = scores.new_full((size, heads), -torch.inf)

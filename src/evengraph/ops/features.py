@@ -11,11 +11,7 @@ import torch
 from torch import Tensor
 
 from evengraph.core.rng import generator
-from evengraph.ops.sparse import (
-    LinearMap,
-    Sparse,
-    undirected_adjacency,
-)
+from evengraph.ops.sparse import LinearMap, Sparse, undirected_adjacency
 
 FAR = 10.0  # scaled values of spread columns are clipped here: an outlier is an outlier
 SPREAD = 1.349  # quartile distance of a normal distribution with unit variance
@@ -30,16 +26,12 @@ def sample_step(num_rows: int, num_columns: int) -> int:
 
 
 class Scaling(NamedTuple):
-    """How each column is shifted and scaled.
+    """How each column is shifted and scaled, (F,) each.
 
     A spread column is centred at its median and divided by its quartile distance. A column whose
     quartiles are equal, such as a word or a flag, is shifted by its most frequent value, usually
     zero, and divided by its largest absolute value: dividing by its deviation would make a rare
     word as large as it is rare.
-
-    Shapes:
-        centre, scale: float32, (F,)
-        spread: bool, (F,)
     """
 
     centre: Tensor
@@ -48,11 +40,7 @@ class Scaling(NamedTuple):
 
     @classmethod
     def of(cls, x: Tensor) -> Scaling:
-        """Measure columns; quartiles are those of evenly spaced rows if there are many entries.
-
-        Shapes:
-            x: (N, F)
-        """
+        """Measure columns of a table; quartiles of evenly spaced rows if there are many entries."""
         x = x.detach().float()
         return cls.measure(x[:: sample_step(*x.shape)], x.split(ROWS))
 
@@ -79,12 +67,7 @@ TINY = 1e-30  # keeps zero from being divided by zero
 
 
 def with_log_degree(x: Tensor, matrix: sp.spmatrix) -> Tensor:
-    """Append a column, the logarithm of one plus the number of neighbours.
-
-    Shapes:
-        x: (N, F)
-        returns: (N, F + 1)
-    """
+    """Append a column, the logarithm of one plus the number of neighbours."""
     degree = torch.from_numpy(matrix.getnnz(axis=1)).to(x)
     return torch.cat([x, degree.log1p().unsqueeze(1)], dim=1)
 
@@ -96,20 +79,8 @@ def hop_table(
     hops: int,
     relations: Sequence[sp.csr_matrix] = (),
 ) -> tuple[Any, Any]:
-    """Rows of some nodes: theirs, the means over neighbours, over their means and so on.
-
-    Columns of means are scaled as in `join_parts`.
-
-    Args:
-        table: NumPy array or SciPy matrix, (N, F).
-        mean: Averages over neighbours, (N, N).
-        nodes: Whose rows to return, (n,).
-        hops: How many means.
-        relations: Averages over the neighbours in each relation, (N, N).
-
-    Returns:
-        The table, (n, (1 + hops + R) F), and the factors of its columns.
-    """
+    """Rows of some nodes: theirs, `hops` means over neighbours, means in each relation."""
+    # returns the table, (n, (1 + hops + R) F), and the factors of its columns, as `join_parts`
     parts, rows = [table[nodes]], mean[nodes]
     apart = [relation[nodes] @ table for relation in relations]
     for hop in range(hops):
@@ -119,27 +90,20 @@ def hop_table(
 
 
 def join_parts(parts: Sequence[Any]) -> tuple[Any, Any]:
-    """A table of a node's own columns and of means of these columns, and the factors of all.
+    """A table of a node's own columns, which come first, and of means of these, and factors of all.
 
     Means vary less than what they are means of. Each column is multiplied with a factor that gives
     it the size (root mean square) of the column it comes from, up to LARGEST_FACTOR.
-
-    Args:
-        parts: NumPy arrays or SciPy matrices, (n, F) each, the own columns first.
     """
-    sizes = np.stack([_column_sizes(part) for part in parts])
+    squares = (part.power(2) if sp.issparse(part) else part**2 for part in parts)
+    means = [np.asarray(square.mean(axis=0), dtype=np.float64).ravel() for square in squares]
+    sizes = np.sqrt(np.stack(means))
     least = sizes[0] / LARGEST_FACTOR + TINY
     factors = np.where(sizes > 0, sizes[0] / np.maximum(sizes, least), 1.0)
     factors = factors.ravel().astype(np.float32)
     if sp.issparse(parts[0]):
         return (sp.hstack(parts) @ sp.diags(factors)).tocsr(), factors
     return np.concatenate(parts, axis=1) * factors, factors
-
-
-def _column_sizes(table: Any) -> np.ndarray:
-    """Root mean square of each column."""
-    squares = table.power(2) if sp.issparse(table) else table**2
-    return np.sqrt(np.asarray(squares.mean(axis=0), dtype=np.float64).ravel())
 
 
 EXTRA = 16  # columns of the sketch beyond the wanted ones
@@ -150,20 +114,11 @@ SEED = 0  # the sketch is the same for every run on a graph
 def principal_components(
     x: Tensor | Sparse, propagate: LinearMap, transposed: LinearMap, count: int
 ) -> tuple[Tensor, Tensor]:
-    """The leading principal components of `propagate(x)`, found by one power iteration.
+    """The leading principal components of `propagate(x)`, by one power iteration, and their basis.
 
     With no more features than wanted components, the features themselves are the components. A
     randomised SVD of scikit-learn or torch takes a matrix; the product of a graph's propagation and
-    sparse features, once formed, would take N F numbers.
-
-    Args:
-        propagate: A linear map over nodes.
-        transposed: Its transpose.
-        count: Number of components.
-
-    Shapes:
-        x: (N, F)
-        returns: the basis, (F, min(count, F)), and the components, not centred, of the same width
+    sparse features, once formed, would take N F numbers. The components are not centred.
     """
     num_features = x.shape[1]
     device = x.matrix.device if isinstance(x, Sparse) else x.device
@@ -172,20 +127,18 @@ def principal_components(
         return basis, propagate(x @ basis)
     width = min(count + EXTRA, num_features)
     sketch = torch.randn(num_features, width, generator=generator(SEED)).to(device)
-    rows = _squarable(_centred(propagate(x @ sketch)))
-    basis = torch.linalg.qr(_transposed_product(x, transposed(rows))).Q
+    rows = transposed(_centred(propagate(x @ sketch)))
+    product = x.transposed_product(rows) if isinstance(x, Sparse) else x.T @ rows
+    basis = torch.linalg.qr(product).Q
     rows = propagate(x @ basis)
-    centred = _squarable(_centred(rows))
+    centred = _centred(rows)
     vectors = eigenvectors(centred.T @ centred)[:, -count:].flip(1)
     return basis @ vectors, rows @ vectors
 
 
 def eigenvectors(matrix: Tensor) -> Tensor:
-    """Eigenvectors of a symmetric matrix, eigenvalues ascending.
-
-    Features of low rank, such as a hashed text of few words, leave entries too small for single
-    precision, and the solver then fails.
-    """
+    """Eigenvectors of a symmetric matrix, eigenvalues ascending."""
+    # features of low rank leave entries too small for single precision, and the solver then fails
     vectors: Tensor
     try:
         vectors = torch.linalg.eigh(matrix).eigenvectors
@@ -195,17 +148,10 @@ def eigenvectors(matrix: Tensor) -> Tensor:
 
 
 def _centred(x: Tensor) -> Tensor:
-    return x - x.mean(0)
-
-
-def _squarable(x: Tensor) -> Tensor:
-    """Rows whose products stay finite; directions do not depend on their scale."""
+    """Rows around their mean, whose products stay finite: directions do not depend on scale."""
+    x = x - x.mean(0)
     largest = x.abs().max()
     return x / largest if largest > LARGEST else x
-
-
-def _transposed_product(x: Tensor | Sparse, y: Tensor) -> Tensor:
-    return x.transposed_product(y) if isinstance(x, Sparse) else x.T @ y
 
 
 TURNS = (0.7548776662466927, 0.5698402909980532)  # of a circle, from one index to the next
@@ -213,14 +159,8 @@ CLOSE = 1e-5  # tolerance for features that went through a table or another mach
 
 
 def feature_signatures(x: Tensor) -> Tensor:
-    """Two fixed weighted sums over the features of each node, and the norm of its row.
-
-    Different features almost surely have different sums; features cannot be recovered from them.
-
-    Shapes:
-        x: (N, F)
-        returns: float64, (N, 3)
-    """
+    """Two fixed weighted sums over the features of each node, and the norm of its row, (N, 3)."""
+    # different features almost surely have different sums, and cannot be recovered from them
     directions = _waves(x.shape[1], x.device)
     parts = []
     for rows in x.float().split(2**12):
@@ -230,15 +170,8 @@ def feature_signatures(x: Tensor) -> Tensor:
 
 
 def node_signatures(x: Tensor, edge_index: Tensor) -> Tensor:
-    """Signatures that change with a node's features, its neighbours and their features.
-
-    Edges are read in both directions; repeats, self-loops and the order do not matter.
-
-    Shapes:
-        x: (N, F)
-        edge_index: (2, E)
-        returns: float64, (N, 6)
-    """
+    """Signatures that change with a node's features, its neighbours and their features, (N, 6)."""
+    # edges are read in both directions; repeats, self-loops and the order do not matter
     features, num_nodes = feature_signatures(x), x.shape[0]
     sums, length = features.split([2, 1], dim=1)
     sent = torch.cat([sums + _waves(num_nodes, x.device), length.square() + 1], dim=1)
@@ -249,12 +182,7 @@ def node_signatures(x: Tensor, edge_index: Tensor) -> Tensor:
 
 
 def matching_signatures(signatures: Tensor, before: Tensor) -> Tensor:
-    """Mask of the nodes whose signature equals the earlier one at the same index.
-
-    Shapes:
-        signatures: (N, d), before: (M, d)
-        returns: bool, (N,)
-    """
+    """Mask of the nodes whose signature equals the earlier one at the same index, (N,)."""
     same = torch.zeros(signatures.shape[0], dtype=torch.bool, device=signatures.device)
     size = min(signatures.shape[0], before.shape[0])
     sums = before[:size].to(signatures).unflatten(1, (-1, 3))  # two sums and their scale

@@ -20,16 +20,8 @@ SMOOTH = 0.6  # relative temperature of an empty class; 1 for a class of all nod
 def soft_labels(
     logits: Tensor, nodes: Tensor, labels: Tensor, class_counts: Tensor, temperature: float
 ) -> Tensor:
-    """One-hot labels of labelled nodes, and predictions of others, smoother for rare classes.
-
-    Args:
-        temperature: Factor of the logits of the largest class.
-
-    Shapes:
-        logits: (N, C)
-        nodes, labels: (n,), labelled nodes
-        returns: (N, C), rows sum to one
-    """
+    """One-hot labels of labelled nodes, and predictions of others, smoother for rare classes."""
+    # `temperature` is the factor of the logits of the largest class
     share = class_counts / class_counts.sum()
     warmth = (1 - SMOOTH) * share + SMOOTH
     scale = temperature * (warmth + 1 - warmth.max())
@@ -40,20 +32,12 @@ def soft_labels(
 def topology_margins(
     around: Tensor, labels: Tensor, connectivity: float, distribution: float
 ) -> Tensor:
-    """Terms to add to the logits of labelled nodes in training.
+    """Terms to add to the logits of labelled nodes in training, (n, C); 0 for a node's own class.
 
     The first margin, log of the connectivity (ACM), is negative for a class that is more common
     around a node, relative to its own class, than around other nodes of its class. The second
-    (ADM) grows as the node's neighbourhood moves from its own class towards the other.
-
-    Args:
-        connectivity: Weight of the first margin.
-        distribution: Weight of the second.
-
-    Shapes:
-        around: (n, C), class shares around each labelled node, itself included
-        labels: (n,); every class occurs
-        returns: (n, C), zero for a node's own class
+    (ADM) grows as the node's neighbourhood moves from its own class towards the other. `around`
+    holds the class shares around each labelled node, itself included, (n, C).
     """
     num_classes = around.shape[1]
     is_label = _one_hot(labels, num_classes)
@@ -77,12 +61,7 @@ def _one_hot(labels: Tensor, num_classes: int) -> Tensor:
 
 
 def divergences(x: Tensor, y: Tensor) -> Tensor:
-    """Jensen-Shannon divergence of every row of x from every row of y.
-
-    Shapes:
-        x: (n, C), y: (m, C), positive
-        returns: (n, m)
-    """
+    """Jensen-Shannon divergence, (n, m), of every row of x from every row of y, all positive."""
     columns = []
     for row in y:  # few rows; avoids a tensor of n x m x C
         middle = ((x + row) / 2).log()
@@ -102,33 +81,20 @@ def conflict_weights(
     least: float = 0.5,
     most: float = 1.5,
 ) -> Tensor:
-    """Weight of each labelled node: the more influence of other classes reaches it, the lower.
-
-    Args:
-        adjacency: An undirected graph without self-loops, (N, N).
-        least: Weight of the node with the largest conflict.
-        most: Weight of the node with the smallest.
-
-    Shapes:
-        nodes, labels, returns: (n,), labelled nodes
-        class_counts: (C,)
-    """
-    propagation = propagation_matrix(adjacency, nodes.device, how="symmetric")
-    return cosine_weights(conflict(propagation, nodes, labels, class_counts), least, most)
+    """Weight of each labelled node: the more influence of other classes reaches it, the lower."""
+    propagation = propagation_matrix(adjacency, nodes.device)
+    conflicts = conflict(propagation, nodes, labels, class_counts)
+    ranks = conflicts.argsort(stable=True).argsort()
+    angle = math.pi * ranks / max(ranks.numel() - 1, 1)
+    return least + (most - least) * (1 + angle.cos()) / 2  # half a cosine, by rank
 
 
 def conflict(propagation: Sparse, nodes: Tensor, labels: Tensor, class_counts: Tensor) -> Tensor:
-    """Influence of other classes that reaches each labelled node, averaged over their nodes.
+    """Influence of other classes that reaches each labelled node, averaged over their nodes, (n,).
 
     Let Pi be personalised PageRank, which is symmetric here. Class c spreads g_c = Pi y_c / n_c,
     and node v of class y receives the sum over c other than y of (Pi g_c)_v: two products with C
     columns.
-
-    Shapes:
-        propagation: (N, N), symmetric
-        nodes, labels: (n,)
-        class_counts: (C,)
-        returns: (n,)
     """
     start = torch.zeros(propagation.shape[0], class_counts.numel(), device=nodes.device)
     start[nodes] = one_hot(labels, class_counts.numel()) / class_counts.float()
@@ -138,29 +104,16 @@ def conflict(propagation: Sparse, nodes: Tensor, labels: Tensor, class_counts: T
     return received.gather(1, labels.unsqueeze(1)).squeeze(1)
 
 
-def cosine_weights(conflicts: Tensor, least: float, most: float) -> Tensor:
-    """Weights by rank, (n,), along half a cosine from `most` (smallest conflict) to `least`."""
-    ranks = conflicts.argsort(stable=True).argsort()
-    angle = math.pi * ranks / max(ranks.numel() - 1, 1)
-    return least + (most - least) * (1 + angle.cos()) / 2
-
-
 ClassLoss = Literal["cross_entropy", "reweight", "balanced_softmax"]
 NamedLoss = Literal["cross_entropy", "reweight", "balanced_softmax", "renode"]
 
 
 class ClassTerms(NamedTuple):
-    """What a loss does differently per class; None: nothing.
+    """What a loss does differently per class, (C,) each; None: nothing."""
 
-    Shapes:
-        weights: (C,), weight of a labelled node in the mean
-        train_offsets: (C,), added to the logits in training
-        predict_offsets: (C,), subtracted from the logits when predicting
-    """
-
-    weights: Tensor | None = None
-    train_offsets: Tensor | None = None
-    predict_offsets: Tensor | None = None
+    weights: Tensor | None = None  # of a labelled node in the mean
+    train_offsets: Tensor | None = None  # added to the logits in training
+    predict_offsets: Tensor | None = None  # subtracted from the logits when predicting
 
     def predict(self, logits: Tensor) -> Tensor:
         """Logits to predict with, from those of the network."""
@@ -191,13 +144,7 @@ def class_cross_entropy(
 
 
 def weighted_cross_entropy(logits: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
-    """Sum over nodes of weight times cross-entropy, of one run or of each of R.
-
-    Shapes:
-        logits: (n, C), or (R, n, C)
-        labels, weights: (n,), or (R, n)
-        returns: (), or (R,)
-    """
+    """Sum over nodes, (n,), of weight times cross-entropy, of one run or of each of R, (R, n)."""
     losses = cross_entropy(logits.flatten(0, -2), labels.flatten(), reduction="none")
     return (weights * losses.view_as(weights)).sum(-1)
 
@@ -211,11 +158,8 @@ def inverse_class_weights(class_counts: Tensor, dtype: torch.dtype = torch.float
 def effective_number_weights(
     class_counts: Tensor, beta: float, dtype: torch.dtype = torch.float32
 ) -> Tensor:
-    """One over the effective number of nodes of each class, (1 - beta ** n) / (1 - beta).
-
-    Of n nodes the k-th adds beta ** (k - 1): with `beta` 0 every class counts as one node, near 1
-    as n nodes. An empty class has weight 0.
-    """
+    """One over the effective number of nodes of each class, (1 - beta ** n) / (1 - beta)."""
+    # with `beta` 0 every class counts as one node, near 1 as n nodes; an empty class has weight 0
     counts = class_counts.to(torch.float64)  # beta ** n is close to one
     effective = (1 - beta**counts) / (1 - beta)
     return torch.where(counts > 0, 1 / effective, 0.0).to(dtype)
@@ -230,10 +174,7 @@ def log_sizes(class_counts: Tensor, dtype: torch.dtype = torch.float32) -> Tenso
 
 
 def prior_offsets(class_counts: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-    """`log_sizes`, but infinity for an empty class, to subtract from logits when predicting.
-
-    The logits of a network trained with unequal classes become those of equal classes.
-    """
+    """`log_sizes`, but infinity for an empty class, to subtract from logits when predicting."""
     return torch.where(class_counts > 0, log_sizes(class_counts, dtype), torch.inf)
 
 
@@ -286,12 +227,7 @@ def focal_cross_entropy(
 
 @dataclass(frozen=True, eq=False)
 class LabelledLoss:
-    """Mean over labelled nodes of weight times cross-entropy, called as `loss(logits)`.
-
-    Shapes:
-        labels, weights: (n,)
-        offsets: (C,), added to the logits
-    """
+    """Mean over labelled nodes of weight, (n,), times cross-entropy, called as `loss(logits)`."""
 
     labels: Tensor
     weights: Tensor | None = None
@@ -336,20 +272,9 @@ def labelled_loss(
     class_counts: Tensor,
     added: Tensor | None = None,
 ) -> LabelledLoss:
-    """A loss that may depend on where in the graph the labelled nodes are.
-
-    Args:
-        name: One of `class_loss`, or `renode`: `reweight`, with a lower weight for nodes near
-            other classes.
-        adjacency: Of the graph, undirected and without self-loops, (N, N).
-        added: Classes of nodes outside the graph, whose logits follow. They count in the class
-            sizes, and `renode` leaves their weight at one.
-
-    Shapes:
-        nodes, labels: (n,), labelled nodes
-        class_counts: (C,)
-        added: (m,)
-    """
+    """A `class_loss`, or `renode`: `reweight`, with a lower weight for nodes near other classes."""
+    # `added`: classes of nodes outside the graph, whose logits follow; they count in the class
+    # sizes, and `renode` leaves their weight at one
     weights = None
     if name == "renode":
         weights = conflict_weights(adjacency, nodes, labels, class_counts)

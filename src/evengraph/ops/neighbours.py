@@ -8,6 +8,7 @@ same recall, 0.93 on PubMed, but its wheels have no GPU. This needs products of 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,12 +28,7 @@ SEED = 0
 
 
 def nearest_neighbours(x: Tensor, count: int) -> Tensor:
-    """The rows with the largest cosine to each row, itself excluded; fewer if there are fewer.
-
-    Shapes:
-        x: (N, d)
-        returns: int64, (N, min(count, N - 1)); -1 where too few were found
-    """
+    """The rows with the largest cosine to each row, (N, min(count, N - 1)), -1 where too few."""
     x = normalize(x, dim=1)
     num_rows = x.shape[0]
     count = min(count, num_rows - 1)
@@ -40,7 +36,10 @@ def nearest_neighbours(x: Tensor, count: int) -> Tensor:
     if num_rows <= EXACT:
         return _nearest_among(x, everything, everything, count)[1]
     size = math.ceil(math.sqrt(num_rows))
-    lists, means = _make_lists(x, size)
+    # k-means on evenly spaced rows gives the means of the lists
+    sample = x[:: max(num_rows // (PER_LIST * size), 1)]
+    means = cluster_means(sample, kmeans(sample, size, SEED, max_iterations=5), size)
+    lists = nearest_mean(x, means)
     probes = _nearest_lists(x, lists, means)
     width, limit = probes.shape[1], CROWDED * size  # equal rows share a list
     cosines = x.new_full((num_rows * width, count), -torch.inf)
@@ -65,14 +64,6 @@ def neighbour_graph(x: Tensor, count: int) -> sp.csr_matrix:
     return matrix.maximum(matrix.T).tocsr()
 
 
-def _make_lists(x: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The list of each row, and the mean of each list, from k-means on evenly spaced rows."""
-    sample = x[:: max(x.shape[0] // (PER_LIST * count), 1)]
-    clusters = kmeans(sample, count, SEED, max_iterations=5)
-    means = cluster_means(sample, clusters, count)
-    return nearest_mean(x, means), means
-
-
 def _nearest_lists(x: Tensor, lists: Tensor, means: Tensor) -> Tensor:
     """The lists to search for each row, its own first; none that is empty, if there are enough."""
     empty = torch.bincount(lists, minlength=len(means)) == 0
@@ -85,11 +76,9 @@ def _nearest_lists(x: Tensor, lists: Tensor, means: Tensor) -> Tensor:
     return torch.cat(parts)
 
 
-def _by_list(lists: Tensor, count: int) -> tuple[Tensor, ...]:
+def _by_list(lists: Tensor, count: int) -> Any:
     """The positions of each list's number."""
-    sizes = torch.bincount(lists, minlength=count).tolist()
-    positions: tuple[Tensor, ...] = lists.argsort(stable=True).split(sizes)
-    return positions
+    return lists.argsort(stable=True).split(torch.bincount(lists, minlength=count).tolist())
 
 
 def _nearest_among(x: Tensor, rows: Tensor, among: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -115,26 +104,18 @@ def class_prototypes(
     *,
     sound: bool = False,
 ) -> Tensor:
-    """The mean embedding of each class, with unlabelled nodes added to small classes.
+    """The mean embedding of each class, (C, h), with unlabelled nodes added to small classes.
 
     A class with fewer labelled nodes than the target is filled up with unlabelled neighbours of
     its labelled nodes, the most probable first; if those are too few, with nodes whose features
     resemble a labelled one's.
 
     Args:
-        x: Features, for similarities.
-        target: Number of nodes per prototype.
         sound: Fill up to the target with the most similar nodes, without nodes that are labelled
             and none twice. Otherwise as in LTE4G's public code: similar nodes are added only while
             the list, labelled nodes included, is shorter than what was missing, the most similar
             one of each node is left out, and those labelled for another class or already in the
             list are not.
-
-    Shapes:
-        embeddings: (N, h), probabilities: (N, C), x: (N, F)
-        adjacency: sparse CSR, (N, N)
-        nodes, labels: (n,), labelled nodes; every class occurs
-        returns: (C, h)
     """
     means = []
     for label in range(probabilities.shape[1]):
@@ -163,16 +144,8 @@ def _likeliest(nodes: Tensor, likely: Tensor, count: int) -> Tensor:
 
 
 def similar_nodes(x: Tensor, adjacency: Tensor, nodes: Tensor, skip: int) -> Tensor:
-    """Nodes with features similar to those of given nodes, except themselves and neighbours.
-
-    For each node the best ten by cosine similarity, after skipping the first `skip`. Similarities
-    are computed in blocks.
-
-    Shapes:
-        x: (N, F)
-        nodes: (m,)
-        returns: int64, ascending, without repeats
-    """
+    """Nodes with features similar to those of given nodes, except themselves and neighbours."""
+    # for each node the best ten by cosine similarity, after skipping the first `skip`; ascending
     length = x.norm(dim=1).clamp(min=torch.finfo(x.dtype).tiny)
     similar = []
     for block in nodes.split(max(BLOCK_ENTRIES // x.shape[0], 1)):

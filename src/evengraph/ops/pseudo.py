@@ -12,12 +12,7 @@ Selection = Literal["balanced", "all", "none"]
 
 
 class PseudoLabels(NamedTuple):
-    """Selected nodes and the pseudo-label of each.
-
-    Shapes:
-        nodes: int64, (M,), ascending
-        labels: int64, (M,)
-    """
+    """Selected nodes, ascending, and the pseudo-label of each, (M,)."""
 
     nodes: Tensor
     labels: Tensor
@@ -40,12 +35,7 @@ def select_pseudo_labels(
 def _confident(
     probabilities: Tensor, unlabelled: Tensor, threshold: float | Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Which unlabelled nodes exceed the threshold (Eq. 11), and class and confidence of all.
-
-    Shapes:
-        probabilities: (N, C), or (R, N, C)
-        unlabelled, returns: (N,), or (R, N)
-    """
+    """Which unlabelled nodes exceed the threshold (Eq. 11), and class and confidence of all."""
     confidence, labels = probabilities.max(dim=-1)
     return unlabelled & (confidence > threshold), labels, confidence
 
@@ -97,15 +87,8 @@ def select_pseudo_mask(
     unlabelled: Tensor,
     threshold: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """`select_pseudo_labels` of several replicas, as masks: shapes do not depend on values.
-
-    Shapes:
-        probabilities: (R, N, C)
-        wanted: int64, (R, C), nodes that each class lacks
-        unlabelled: bool, (R, N)
-        threshold: (R, 1)
-        returns: the selected nodes, bool, (R, N), and the class of every node, (R, N)
-    """
+    """`select_pseudo_labels` of R replicas, as masks, (R, N): shapes do not depend on values."""
+    # `wanted`: nodes that each class lacks, (R, C); returns the selected nodes and all classes
     eligible, labels, confidence = _confident(probabilities, unlabelled, threshold)
     if selection != "balanced":
         return (eligible if selection == "all" else torch.zeros_like(eligible)), labels

@@ -91,11 +91,7 @@ def semantic_propagate(
 
 
 def propagate_clusters(x: Tensor, clusters: Clusters, output: Tensor | None = None) -> Tensor:
-    """`semantic_propagate` of all nodes, without gradients.
-
-    Shapes:
-        x, output, returns: (N, d)
-    """
+    """`semantic_propagate` of all nodes, without gradients."""
     assignment, members, share, chunks = clusters
     kernels = has_kernels(x.device)
     if not kernels or x.stride(1) != 1:
@@ -131,14 +127,8 @@ def _propagate_to(x: Tensor, clusters: Clusters, nodes: Tensor) -> Tensor:
 
 
 def propagate_halves(x: Tensor, clusters: Clusters, structural: Sparse) -> Tensor:
-    """Propagate the left half of the columns over clusters, the right half over a sparse matrix.
-
-    On a GPU, a few large steps are faster than many small ones.
-
-    Shapes:
-        x, returns: (..., N, 2 d)
-        structural: (N, N)
-    """
+    """Propagate the left half of the columns over clusters, the right half over a sparse matrix."""
+    # on a GPU, a few large steps are faster than many small ones
 
     def transposed(gradient: Tensor) -> Tensor:
         matrix, chunks = structural.transpose, structural.transposed_chunks
@@ -261,11 +251,7 @@ def cluster_means(x: Tensor | Sparse, assignment: Tensor, k: int) -> Tensor:
 
 
 def unit_rows(x: Tensor | Sparse) -> Tensor | Sparse:
-    """Rows scaled to length one, so that clusters group directions; zero rows stay zero.
-
-    Shapes:
-        x, returns: (..., N, d)
-    """
+    """Rows scaled to length one, so that clusters group directions; zero rows stay zero."""
     if isinstance(x, Tensor):
         return normalize(x, dim=-1)
     lengths = _square_norms(x).sqrt().clamp(min=torch.finfo(x.matrix.dtype).tiny)

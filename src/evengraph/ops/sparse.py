@@ -143,12 +143,7 @@ class Sparse:
         )
 
     def transposed_product(self, x: Tensor) -> Tensor:
-        """The transpose times x, without gradients.
-
-        Shapes:
-            x: (M, d) or (R, M, d), where the matrix is (M, N)
-            returns: (N, d) or (R, N, d)
-        """
+        """The transpose times x, (M, d) or (R, M, d), without gradients."""
         if self._blocks is None:
             return product(self.transpose, x, self.transposed_chunks)
         partial: Tensor = product(self._blocks, x).unflatten(-2, (-1, self.shape[1]))
@@ -181,12 +176,7 @@ def _pointers(index: Tensor, size: int) -> Tensor:
 
 
 def row_entries(matrix: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
-    """The entries of selected rows of a CSR matrix: the index of each one's row, and its position.
-
-    Shapes:
-        index: (M,), rows, repeats allowed
-        returns: (entries,), from 0 to M - 1, and (entries,), in the order of the index
-    """
+    """The entries of selected rows of a CSR matrix: the index of each one's row, its position."""
     pointers = matrix.crow_indices()
     starts = pointers[index]
     sizes = (pointers[index + 1] - starts).long()
@@ -202,13 +192,7 @@ def take(x: Tensor, index: Tensor) -> Tensor:
 
 
 def scatter_sum(values: Tensor, index: Tensor, size: int) -> Tensor:
-    """Sum the rows that share an index, deterministically.
-
-    Shapes:
-        values: (K, ...)
-        index: (K,)
-        returns: (size, ...)
-    """
+    """Sum the rows, (K, ...), that share an index, (K,), deterministically, (size, ...)."""
     total = values.new_zeros((size, *values.shape[1:]))
     if values.is_cuda:
         return total.index_put((index,), values, accumulate=True)
@@ -242,16 +226,8 @@ def product(
 ) -> Tensor:
     """Sparse CSR times dense, without gradients; a leading axis of x stands for several products.
 
-    Deterministic on the CPU, and on CUDA with Triton; cuSPARSE adds in no fixed order.
-
-    Args:
-        chunks: The row chunks of the matrix, if it is used more than once on a GPU.
-        output: Where to write.
-
-    Shapes:
-        matrix: sparse CSR, (M, N)
-        x: (N, d) or (R, N, d)
-        output, returns: (M, d) or (R, M, d)
+    Deterministic on the CPU, and on CUDA with Triton; cuSPARSE adds in no fixed order. `chunks` are
+    the row chunks of the matrix, if it is used more than once on a GPU.
     """
     if has_kernels(x.device):
         from evengraph.fast.triton_kernels import deterministic_product
@@ -269,11 +245,8 @@ def product(
 
 
 def _sum_of_rows(matrix: Tensor, x: Tensor) -> Tensor:
-    """The product on the CPU, as weighted sums of rows of x.
-
-    Torch's operation for bags of words is more than twice as fast as MKL's product, which does
-    not prefetch the next rows.
-    """
+    """The product on the CPU, as weighted sums of rows of x."""
+    # torch's bags of words are twice as fast as MKL's product, which does not prefetch rows
     bags = matrix.col_indices(), matrix.crow_indices()
     weighted_sum, *_ = torch.embedding_bag(
         x, *bags, mode=0, per_sample_weights=matrix.values(), include_last_offset=True
@@ -303,13 +276,8 @@ Matrix: TypeAlias = "sp.spmatrix | Tensor"
 
 
 def adjacency(edge_index: Tensor, num_nodes: int, weight: Tensor | None = None) -> sp.csr_matrix:
-    """The adjacency matrix: A[i, j] is 1, or the weight, of an edge from i to j.
-
-    Repeated edges count once, their weights are summed; self-loops are dropped.
-
-    Shapes:
-        edge_index: (2, E), weight: (E,)
-    """
+    """The adjacency matrix: A[i, j] is 1, or the weight, of an edge from i to j."""
+    # repeated edges count once, their weights are summed; self-loops are dropped
     check_edges(edge_index, num_nodes)
     source, target = edge_index.cpu().numpy()
     keep = source != target
@@ -429,10 +397,7 @@ def with_self_loops(matrix: sp.spmatrix, device: torch.device) -> Sparse:
 def neighbour_means(
     matrix: Matrix, device: torch.device, dtype: torch.dtype = torch.float32
 ) -> Sparse:
-    """The matrix that averages over neighbours by weight, without the node; 0 if there are none.
-
-    A tensor is on the device already, and symmetric.
-    """
+    """The matrix that averages over neighbours by weight, without the node; 0 if there are none."""
     if isinstance(matrix, Tensor):
         from evengraph.fast.device_graphs import means
 
@@ -463,19 +428,10 @@ class Average(NamedTuple):
 
 
 def neighbour_averages(
-    graph: Data,
-    hops: int,
-    dtype: torch.dtype = torch.float32,
-    union: Matrix | None = None,
+    graph: Data, hops: int, dtype: torch.dtype = torch.float32, union: Matrix | None = None
 ) -> list[Average]:
-    """The means over neighbours 1, 2, ... hops away in all edges, then over those per relation.
-
-    Args:
-        graph: The graph, with `relation_index` if its relations stay apart.
-        hops: How many means to take over all edges; without any, there are none per relation.
-        dtype: Of the matrices.
-        union: `weighted_adjacency` or `graph_matrix` of the graph, if it is known already.
-    """
+    """The means over neighbours 1, 2, ... hops away in all edges, then over those per relation."""
+    # without hops there are none per relation; `union` is the `graph_matrix`, if known already
     if not hops:
         return []
     device = graph.edge_index.device
@@ -483,16 +439,11 @@ def neighbour_averages(
     means = neighbour_means(union, device, dtype)
     averages = [Average(means, steps) for steps in range(1, hops + 1)]
     for relation in range(count_relations(graph)):
-        matrix = relation_adjacency(graph, relation)
+        chosen = graph.relation_index[0] == relation
+        weight = graph.relation_weight[chosen] if "relation_weight" in graph else None
+        matrix = adjacency(graph.relation_index[1:, chosen], graph.num_nodes, weight)
         averages.append(Average(neighbour_means(matrix, device, dtype), 1))
     return averages
-
-
-def relation_adjacency(graph: Data, relation: int) -> sp.csr_matrix:
-    """The neighbours of every node in one relation, (N, N); not symmetric if it has a direction."""
-    chosen = graph.relation_index[0] == relation
-    weight = graph.relation_weight[chosen] if "relation_weight" in graph else None
-    return adjacency(graph.relation_index[1:, chosen], graph.num_nodes, weight)
 
 
 TOLERANCE = 1e-8  # truncated share
@@ -500,14 +451,8 @@ PAGERANK_ENTRIES = 2**24  # in memory at a time
 
 
 def personalised_pagerank(propagation: Sparse, x: Tensor, teleport: float) -> Tensor:
-    """The product of teleport (I - (1 - teleport) P)^-1 with a matrix, by its power series.
-
-    A walk restarts with probability `teleport` at every step, so a few dozen steps suffice.
-
-    Shapes:
-        propagation: P, with a spectral radius of at most one, (N, N)
-        x, returns: (N, d)
-    """
+    """The product of teleport (I - (1 - teleport) P)^-1 with a matrix, by its power series."""
+    # a walk restarts with probability `teleport` at every step, so a few dozen steps suffice
     steps = math.ceil(math.log(TOLERANCE) / math.log1p(-teleport)) if teleport < 1 else 0
     spread = x
     for _ in range(steps):
@@ -517,16 +462,7 @@ def personalised_pagerank(propagation: Sparse, x: Tensor, teleport: float) -> Te
 
 @torch.no_grad()
 def pagerank_rows(propagation: Sparse, nodes: Tensor, *, teleport: float, keep: int) -> Tensor:
-    """The largest entries of selected rows of teleport (I - (1 - teleport) P)^-1, P symmetric.
-
-    Only the selected rows are computed, a block at a time. Each keeps its `keep` largest entries,
-    without zeros.
-
-    Shapes:
-        propagation: (N, N)
-        nodes: (n,), rows to compute
-        returns: sparse CSR, (n, N)
-    """
+    """The `keep` largest entries of some rows of teleport (I - (1 - teleport) P)^-1, as CSR."""
     num_nodes = propagation.shape[0]
     columns, values = [nodes.new_empty(0)], [torch.empty(0, device=nodes.device)]
     ends = [nodes.new_zeros(1)]

@@ -53,42 +53,32 @@ def check_alpha(alpha: int) -> None:
 
 def path_weights(matrix: Matrix, alpha: int, memory_limit: float) -> Matrix:
     """The structural adjacency of an adjacency matrix, of the same type; raises if it is larger."""
-    paths = _paths(matrix, alpha)
-    expected = _expected_entries(paths, memory_limit / BYTES_PER_ENTRY)
-    if expected is not None:
-        raise _too_large(alpha, expected, memory_limit)
-    return _all_rows(paths)
+    return bounded_path_weights(matrix, alpha, memory_limit, thin=False)[0]
 
 
 def bounded_path_weights(
-    matrix: Matrix, alpha: int, memory_limit: float
+    matrix: Matrix, alpha: int, memory_limit: float, *, thin: bool = True
 ) -> tuple[Matrix, Thinning | None]:
     """`path_weights`, thinned where it would be larger, and how: None where it is not."""
-    paths, most = _paths(matrix, alpha), memory_limit / BYTES_PER_ENTRY
+    kind: Any = DevicePaths if isinstance(matrix, Tensor) else HostPaths
+    paths, most, thinning = kind(matrix, alpha), memory_limit / BYTES_PER_ENTRY, None
     expected = _expected_entries(paths, most)
-    if expected is None:
-        return _all_rows(paths), None
-    thinning = Thinning.to_fit(paths.walks, paths.direct, most)
-    if thinning is None:
-        raise _too_large(alpha, expected, memory_limit)
-    return _all_rows(paths, thinning), thinning
-
-
-def _paths(matrix: Matrix, alpha: int) -> Any:
-    return DevicePaths(matrix, alpha) if isinstance(matrix, Tensor) else HostPaths(matrix, alpha)
-
-
-def _all_rows(paths: Any, thinning: Thinning | None = None) -> Matrix:
+    if expected is not None:
+        thinning = Thinning.to_fit(paths.walks, paths.direct, most) if thin else None
+        if thinning is None:
+            raise MemoryError(
+                f"The structural adjacency at alpha={alpha} would hold about {expected:,.0f} "
+                f"entries, {expected * BYTES_PER_ENTRY / 2**30:.1f} GiB, over the limit of "
+                f"{memory_limit / 2**30:.1f} GiB. Use a smaller alpha or raise memory_limit."
+            )
     rows = _blocks(paths.walks, np.arange(paths.walks.size))
-    return paths.join([paths.weights(block, thinning) for block in rows])
+    return paths.join([paths.weights(block, thinning) for block in rows]), thinning
 
 
 class HostPaths:
-    """Shortest paths of a graph by SciPy, for some rows at a time.
+    """Shortest paths of a graph by SciPy, for some rows at a time; `DevicePaths` on a GPU."""
 
-    `direct` is the number of edges. `walks` counts the walks of at most alpha steps from each node:
-    no fewer than the nodes that it reaches. `DevicePaths` does the same on a GPU.
-    """
+    # `walks` of at most alpha steps from each node: no fewer than the nodes that it reaches
 
     def __init__(self, matrix: sp.csr_matrix, alpha: int) -> None:
         self.alpha, self.direct = alpha, matrix.nnz
@@ -102,7 +92,13 @@ class HostPaths:
         nearness = self._nearness(rows)
         np.subtract(self.alpha + 1, nearness.data, out=nearness.data)  # the distance
         np.reciprocal(nearness.data, out=nearness.data)
-        return nearness if thinning is None else _thinned(nearness, rows, thinning)
+        if thinning is not None:
+            nodes = torch.from_numpy(np.repeat(rows, np.diff(nearness.indptr)))
+            columns = torch.from_numpy(nearness.indices).long()
+            keep, values = thinning(nodes, columns, torch.from_numpy(nearness.data))
+            nearness.data = torch.where(keep, values, 0.0).numpy()
+            nearness.eliminate_zeros()
+        return nearness
 
     def count(self, rows: NDArray[np.int64]) -> int:
         """Entries of these rows, which have to be found."""
@@ -143,16 +139,6 @@ def _blocks(walks: NDArray[np.float64], rows: NDArray[np.int64]) -> Iterator[NDA
         start = stop
 
 
-def _thinned(weights: sp.csr_matrix, rows: NDArray[np.int64], thinning: Thinning) -> sp.csr_matrix:
-    """Some rows of a matrix with a part of their entries."""
-    nodes = torch.from_numpy(np.repeat(rows, np.diff(weights.indptr)))
-    columns = torch.from_numpy(weights.indices).long()
-    keep, values = thinning(nodes, columns, torch.from_numpy(weights.data))
-    weights.data = torch.where(keep, values, 0.0).numpy()
-    weights.eliminate_zeros()
-    return weights
-
-
 def _expected_entries(paths: Any, most: float) -> float | None:
     """Count entries in bounded memory: None if there are at most so many, else about how many."""
     if paths.walks.sum() <= most:  # the cheap bound already fits
@@ -167,11 +153,3 @@ def _expected_entries(paths: Any, most: float) -> float | None:
         if entries > most:
             return float(entries * num_nodes / seen)
     return None
-
-
-def _too_large(alpha: int, expected: float, memory_limit: float) -> MemoryError:
-    return MemoryError(
-        f"The structural adjacency at alpha={alpha} would hold about {expected:,.0f} entries, "
-        f"{expected * BYTES_PER_ENTRY / 2**30:.1f} GiB, over the limit of "
-        f"{memory_limit / 2**30:.1f} GiB. Use a smaller alpha or raise memory_limit."
-    )

@@ -30,29 +30,16 @@ class AttachedGraph:
     Row v of the product is the weighted sum over v's neighbours divided by the sum of the
     weights (`row`), or its symmetric form; a row without weights gives zeros. The weights may
     carry gradients.
-
-    Args:
-        known: Weights among the N nodes; it may itself be an attached graph.
-        known_sums: Their row sums.
-        nodes: The known node of each new edge.
-        new: Its new node, from 0 to M - 1.
-        both_ways: Whether known nodes also receive from new ones.
-        loop: Weight of a new node's self-loop.
-
-    Shapes:
-        known: (N, N), known_sums: (N,)
-        nodes, new, weights: (K,)
-        x: (N + M, d)
     """
 
-    known: Sparse | AttachedGraph
-    known_sums: Tensor
-    nodes: Tensor
-    new: Tensor
-    weights: Tensor
+    known: Sparse | AttachedGraph  # weights among the N nodes, (N, N)
+    known_sums: Tensor  # their row sums, (N,)
+    nodes: Tensor  # the known node of each new edge, (K,)
+    new: Tensor  # its new node, from 0 to M - 1, (K,)
+    weights: Tensor  # (K,)
     num_new: int
-    both_ways: bool = True
-    loop: float = 0.0
+    both_ways: bool = True  # whether known nodes also receive from new ones
+    loop: float = 0.0  # weight of a new node's self-loop
     how: Normalisation = "row"
 
     @property
@@ -86,17 +73,12 @@ class AttachedGraph:
 
 @dataclass(frozen=True, eq=False)
 class StackedFeatures:
-    """Features of N nodes and of M new ones below them, for use as `stacked @ weight`.
+    """Features of N nodes and of M new ones below them, for use as `stacked @ weight`."""
 
-    The features of known nodes keep their form, sparse or dense, however often new ones change.
+    # those of known nodes keep their form, sparse or dense, however often new ones change
 
-    Shapes:
-        known: (N, F)
-        new: (M, F)
-    """
-
-    known: Tensor | Sparse
-    new: Tensor
+    known: Tensor | Sparse  # (N, F)
+    new: Tensor  # (M, F)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -114,17 +96,11 @@ class GraphWithCopies:
     As a matrix it is the original with the rows and columns of the seeds repeated; a node with k
     copies, itself included, is connected to each of them. The matrix is never built: a node sends
     for its copies, and they receive what it receives.
-
-    Shapes:
-        matrix: (N, N), the graph's propagation matrix
-        seeds: (M,), the original of each copy
-        scale: (N,), factor of each row, and with `both_sides` of each column
-        x: (N + M, d)
     """
 
-    matrix: Sparse
-    seeds: Tensor
-    scale: Tensor | None = None
+    matrix: Sparse  # the graph's propagation matrix, (N, N)
+    seeds: Tensor  # the original of each copy, (M,)
+    scale: Tensor | None = None  # factor of each row, and with `both_sides` of each column, (N,)
     both_sides: bool = False
 
     @classmethod
@@ -168,20 +144,11 @@ Variant = Literal["BAT0", "BAT1"]
 
 @dataclass(frozen=True, eq=False)
 class VirtualNodes:
-    """A graph to which `link` adds one virtual node per class, with new links at every call.
+    """A graph to which `link` adds one virtual node per class, with new links at every call."""
 
-    Args:
-        adjacency: The graph, undirected and without self-loops, (N, N).
-        variant: Source of a node's alternative classes: its own prediction (`BAT0`) or the
-            predictions of its neighbours (`BAT1`).
+    # a node's alternative classes come from its own prediction (BAT0) or its neighbours' (BAT1)
 
-    Shapes:
-        x: (N, F)
-        nodes, labels: (n,), labelled nodes
-        class_counts: (C,)
-    """
-
-    adjacency: sp.spmatrix
+    adjacency: sp.spmatrix  # undirected and without self-loops, (N, N)
     x: Tensor | Sparse
     nodes: Tensor
     labels: Tensor
@@ -191,15 +158,8 @@ class VirtualNodes:
 
     @torch.no_grad()
     def link(self, logits: Tensor) -> tuple[AttachedGraph, Tensor]:
-        """Draw links by predictions; return the larger graph and the features of virtual nodes.
-
-        Links go both ways. A virtual node has the mean features of all nodes that are predicted
-        or known to be of its class.
-
-        Shapes:
-            logits: (N, C)
-            returns: (N + C, N + C), and (C, F)
-        """
+        """Draw links by predictions; return the larger graph and features of virtual nodes."""
+        # links go both ways; a virtual node has the mean features of all nodes of its class
         probabilities, num_classes = logits.softmax(1), logits.shape[1]
         predicted = probabilities.argmax(1).index_copy(0, self.nodes, self.labels)
         alternatives = probabilities
@@ -238,17 +198,11 @@ class VirtualNodes:
 def link_probabilities(
     probabilities: Tensor, predicted: Tensor, alternatives: Tensor, class_counts: Tensor
 ) -> Tensor:
-    """Probability of a link between each node and the virtual node of each class.
+    """Probability of a link between each node and the virtual node of each class, (N, C).
 
     A node's risk is the excess of its uncertainty over the mean of its predicted class, times
     the size of that class over the largest, so a rare class keeps its nodes. The risk is shared
     among the other classes in proportion to the alternatives.
-
-    Shapes:
-        probabilities, alternatives: (N, C)
-        predicted: (N,)
-        class_counts: (C,), labelled nodes
-        returns: (N, C)
     """
     uncertainty = 1 - probabilities.max(1).values
     sizes = torch.bincount(predicted, minlength=class_counts.numel()).clamp(min=1)
@@ -264,19 +218,12 @@ BLOCK_ENTRIES = 2**24  # distances in memory at a time
 
 
 class Copies(NamedTuple):
-    """Copies to make of labelled nodes.
+    """Copies to make of labelled nodes."""
 
-    Shapes:
-        members: int64, (m,), the nodes to copy, as indices into the labelled nodes
-        originals: int64, (M,), the index in `members` of each copy's original
-        labels: int64, (M,), class of each copy
-        rounds: int64, (M,), earlier copies of the same node
-    """
-
-    members: Tensor
-    originals: Tensor
-    labels: Tensor
-    rounds: Tensor
+    members: Tensor  # the nodes to copy, as indices into the labelled nodes, (m,)
+    originals: Tensor  # the index in `members` of each copy's original, (M,)
+    labels: Tensor  # class of each copy, (M,)
+    rounds: Tensor  # earlier copies of the same node, (M,)
     num_rounds: int
 
     @property
@@ -286,17 +233,10 @@ class Copies(NamedTuple):
 
 
 def rare_classes(class_counts: Tensor, minority: int = 0) -> Tensor:
-    """Mask of the rare classes.
+    """Mask of the rare classes: the `minority` smallest, the last among equals; 0: by counts.
 
-    By default a class is rare if its count is below the geometric mean of the smallest and the
-    largest count. Of classes 20, 20, 2 the last is rare; of equal classes none. The paper's long
-    tails give their last three classes.
-
-    Args:
-        minority: Number of the smallest classes, the last among equals; 0: decide by counts.
-
-    Shapes:
-        class_counts, returns: (C,)
+    By counts a class is rare below the geometric mean of the smallest and the largest. Of classes
+    20, 20, 2 the last is rare; of equal classes none. The paper's long tails give their last three.
     """
     if minority:
         num_classes = class_counts.numel()
@@ -310,15 +250,8 @@ def rare_classes(class_counts: Tensor, minority: int = 0) -> Tensor:
 
 
 def plan_copies(labels: Tensor, rare: Tensor, copies: int) -> Copies:
-    """Copy every labelled node of the rare classes, or fill every class up to the largest.
-
-    Args:
-        copies: Copies per node; 0 fills all classes up, cycling through their nodes.
-
-    Shapes:
-        labels: (n,), of labelled nodes
-        rare: bool, (C,)
-    """
+    """Copy every labelled node of the rare classes, or fill every class up to the largest."""
+    # `copies` per node; 0 fills all classes up, cycling through their nodes
     counts = torch.bincount(labels, minlength=rare.numel())
     wanted = copies * counts * rare if copies else counts.max() - counts  # (C,)
     members = (wanted[labels] > 0).nonzero().squeeze(1)
@@ -339,15 +272,7 @@ def _starts(sizes: Tensor) -> Tensor:
 
 @torch.no_grad()
 def nearest_in_class(x: Tensor, labels: Tensor) -> Tensor:
-    """For each row the nearest other row of its class by Euclidean distance, itself if alone.
-
-    Linear in memory: distances are computed in blocks of rows.
-
-    Shapes:
-        x: (n, d)
-        labels: (n,)
-        returns: int64, (n,)
-    """
+    """For each row the nearest other row of its class by Euclidean distance, itself if alone."""
     x = x - x.mean(0)  # cdist uses products, which are accurate near the origin
     index = torch.arange(labels.numel(), device=x.device)
     if not index.numel():
@@ -366,15 +291,7 @@ def nearest_in_class(x: Tensor, labels: Tensor) -> Tensor:
 
 
 def interpolate(x: Tensor, labels: Tensor, copies: Copies, share: Tensor) -> tuple[Tensor, Tensor]:
-    """For each copy a point between its original and the nearest node of its class.
-
-    Gradients flow through both.
-
-    Shapes:
-        x, labels: (n, d) and (n,), of the labelled nodes
-        share: (M,), position of each copy: 0 at the original, 1 at the nearest node
-        returns: the points, (M, d), and the nearest nodes as indices into the labelled ones, (M,)
-    """
+    """Points between each original, at share 0, and the nearest node of its class; that node."""
     members = take(x, copies.members)
     peers = nearest_in_class(members, labels[copies.members])[copies.originals]
     start = take(members, copies.originals)
@@ -394,17 +311,12 @@ def random_shares(
 def sample_neighbours(
     adjacency: Tensor, sources: Tensor, targets: Tensor, source_share: Tensor, degrees: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Draw neighbours for new nodes from a mixture of two nodes' neighbourhoods.
+    """Draw neighbours for new nodes from a mixture of two nodes' neighbourhoods; edges, (2, K).
 
     New node i draws up to degrees[i] nodes without replacement; a neighbour of the source has
     the probability source_share / deg(source), one of the target (1 - source_share) /
     deg(target), one of both the sum. Entries other than one are relative weights. The largest
     log-probabilities plus Gumbel noise are such a draw, and only the neighbours are listed.
-
-    Shapes:
-        adjacency: sparse CSR, (n, N), without negative entries
-        sources, targets, source_share, degrees: (M,), of each new node; the first two are rows
-        returns: two int64 tensors of equal length: the new node and the neighbour of each edge
     """
     num_nodes = adjacency.shape[1]
     keys, probabilities = [], []
@@ -429,13 +341,7 @@ def sample_neighbours(
 
 
 class Pairs(NamedTuple):
-    """Source and target of each new node.
-
-    Shapes:
-        sources, targets: int64, (M,), indices into the labelled nodes
-        labels: int64, (M,), the class of the source
-        shares: (M,), the source's share of the features
-    """
+    """Source, target, class of the source and its share of the features, of each new node, (M,)."""
 
     sources: Tensor
     targets: Tensor
@@ -450,10 +356,6 @@ def draw_pairs(labels: Tensor, class_counts: Tensor) -> Pairs:
     proportional to log(n) / n for a class of n, so a class is drawn in proportion to log(n) and
     a class of one never. Shares follow Beta(2, 2), the distribution of the median of three
     uniform numbers.
-
-    Shapes:
-        labels: (n,)
-        class_counts: (C,)
     """
     missing = class_counts.max() - class_counts
     classes = torch.repeat_interleave(missing)  # (M,)
@@ -472,11 +374,6 @@ def draw_members(weights: Tensor, groups: Tensor, draws: Tensor) -> Tensor:
 
     Members of a group whose weights are all zero are drawn uniformly. Linear in memory: members
     are sorted by group, and a uniform number is looked up in their running sum.
-
-    Shapes:
-        weights, groups: (n,), of each member; weights are not negative
-        draws: (M,), groups, repeats allowed; each has a member
-        returns: int64, (M,), indices of members
     """
     order = torch.argsort(groups, stable=True)
     sizes = torch.bincount(groups)

@@ -13,20 +13,14 @@ AT_ONCE = 2**22  # pairs of row and tree evaluated at a time
 
 
 class Trees(NamedTuple):
-    """Nodes of all trees, tree by tree; a leaf points to itself.
-
-    Shapes:
-        feature, left, right: int64, (K,)
-        threshold, value: float64, (K,); values up to the threshold go left
-        roots: int64, (T,)
-    """
+    """Nodes of all trees, (K,) each, tree by tree; a leaf points to itself."""
 
     feature: Tensor
-    threshold: Tensor
+    threshold: Tensor  # values up to it go left
     left: Tensor
     right: Tensor
     value: Tensor
-    roots: Tensor
+    roots: Tensor  # (T,)
 
     def first(self, count: int) -> Trees:
         """The first trees only."""
@@ -38,13 +32,8 @@ class Trees(NamedTuple):
 
 
 def coarsen(x: Tensor, most: int) -> Tensor:
-    """Limit the distinct values per column by rounding to the nearest of evenly spaced quantiles.
-
-    A tree grown on the result, with thresholds halfway between, gives the same values for both.
-
-    Shapes:
-        x, returns: (n, F)
-    """
+    """Limit the distinct values per column: round to the nearest of evenly spaced quantiles."""
+    # a tree grown on the result, with thresholds halfway between, gives the same values for both
     ordered = x.double().sort(dim=0).values.t().contiguous()  # (F, n)
     many = (ordered.diff(dim=1) != 0).sum(1) >= most
     if not many.any():
@@ -59,28 +48,15 @@ def coarsen(x: Tensor, most: int) -> Tensor:
 
 
 def separation(x: Tensor, labels: Tensor, num_classes: int) -> Tensor:
-    """Variance between the means of classes over that within them, per column (F statistic).
-
-    A column that is constant is 0, one that tells classes apart without exception infinite.
-
-    Shapes:
-        x: (n, F)
-        labels: int64, (n,)
-        returns: float64, (F,)
-    """
+    """Variance between the means of classes over that within them, per column (F statistic)."""
+    # a constant column is 0, one that tells classes apart without exception infinite
     return separation_in_passes(lambda: [(x, labels)], num_classes)
 
 
 def separation_in_passes(
     blocks: Callable[[], Iterable[tuple[Tensor, Tensor]]], num_classes: int
 ) -> Tensor:
-    """The `separation` of rows that need not fit in memory.
-
-    Args:
-        blocks: Called for each of two passes; returns blocks of rows and their labels, at least
-            one.
-        num_classes: C.
-    """
+    """The `separation` of rows that need not fit in memory; `blocks` is called twice."""
     sums = sizes = torch.zeros((), dtype=torch.float64)
     for x, labels in blocks():
         members = torch.nn.functional.one_hot(labels, num_classes).double()
@@ -116,12 +92,7 @@ def trees_from_tables(tables: list[Any], device: torch.device) -> Trees:
 
 
 def check_trees(trees: Trees, columns: int) -> None:
-    """Raise ValueError for trees of a file on which a path would not end, or lead elsewhere.
-
-    Args:
-        trees: The trees.
-        columns: Of the rows that they split.
-    """
+    """Raise ValueError for trees of a file on which a path would not end, or lead elsewhere."""
     indices = (trees.left, trees.right, trees.feature, trees.roots)
     if any(part.dim() != 1 or part.dtype != torch.int64 for part in indices):
         raise ValueError("The trees are damaged: their nodes must be numbered by integers.")
@@ -142,17 +113,11 @@ def check_trees(trees: Trees, columns: int) -> None:
 
 
 def path_contributions(trees: Trees, row: Tensor, shrinkage: float) -> tuple[Tensor, Tensor]:
-    """What the splits on the path of one row add to the value of each tree.
+    """What the splits on the path of one row add to the value of each tree, with their features.
 
     A split adds the value of the child minus that of its parent; the root has none, so the parts
-    of a tree sum to the value of the leaf (Saabas, 2014).
-
-    Args:
-        shrinkage: The learning rate, by which the values of leaves have been multiplied already.
-
-    Shapes:
-        row: (F,)
-        returns: int64 and float64, (S, T), the feature of each step and what it adds
+    of a tree sum to the value of the leaf (Saabas, 2014). The values of leaves have already been
+    multiplied by the learning rate, `shrinkage`.
     """
     leaf = trees.left == torch.arange(trees.left.numel(), device=trees.left.device)
     value = torch.where(leaf, trees.value, shrinkage * trees.value)
@@ -178,12 +143,7 @@ def class_logits(sums: Tensor) -> Tensor:
 
 
 def tree_values(trees: Trees, x: Tensor) -> Tensor:
-    """The value of each tree for each row.
-
-    Shapes:
-        x: (n, F)
-        returns: float64, (n, T)
-    """
+    """The value of each tree for each row, float64, (n, T)."""
     count = trees.roots.numel()
     values = []
     for rows in x.split(max(AT_ONCE // max(count, 1), 1)):
@@ -209,11 +169,7 @@ def first_digits(x: Tensor) -> Tensor:
 
 
 def largest_up_to(function: Callable[[Tensor], Tensor], limit: Tensor) -> Tensor:
-    """The largest finite float32 at which a function that never falls is at most a limit.
-
-    Shapes:
-        limit, returns: (K,)
-    """
+    """The largest finite float32 at which a function that never falls is at most a limit, (K,)."""
     low = torch.full(limit.shape, -LARGEST, device=limit.device)  # int64
     high = -low
     while (low < high).any():

@@ -30,22 +30,15 @@ class Contributions(NamedTuple):
     A ReLU network is locally linear, so gradient times input decomposes its output exactly. Input
     is measured from the mean over all nodes: what remains is what a graph of average nodes gets,
     biases included, and an indicator of a common category does not count as a peculiarity.
-
-    Shapes:
-        value: (), the sum of logits
-        total: (N,)
-        along_paths: (N,), the part of the total that went over A_struct only
-        within_clusters: (N,), the part of the total that went through shared clusters only
-        clusters: int64, (N,) per layer
-        columns: (F,) per origin: `OWN`, the features of the node itself, and those of others; where
-            the degree is one of a method's columns it is the last, (F + 1,)
     """
 
-    value: Tensor
-    total: Tensor
-    along_paths: Tensor | None = None
-    within_clusters: Tensor | None = None
-    clusters: tuple[Tensor, ...] = ()
+    value: Tensor  # (), the sum of logits
+    total: Tensor  # (N,)
+    along_paths: Tensor | None = None  # (N,), the part of the total that went over A_struct only
+    within_clusters: Tensor | None = None  # (N,), the part through shared clusters only
+    clusters: tuple[Tensor, ...] = ()  # int64, (N,) per layer
+    # (F,) per origin: `OWN`, the features of the node itself, and those of others; where the degree
+    # is one of a method's columns it is the last, (F + 1,)
     columns: Mapping[str, Tensor] = {}
 
 
@@ -53,13 +46,8 @@ class Contributions(NamedTuple):
 def contributions(method: Method, graph: Data, node: int, direction: Tensor) -> Contributions:
     """Attribute a weighted sum of a node's logits to nodes, by default by gradient times input.
 
-    A method of another package may have a function `contributions(graph, node, direction)`.
-
-    Args:
-        method: A fitted method.
-        graph: What `model_input` returned.
-        node: Whose logits to explain.
-        direction: The weight of each logit in the sum, (C,).
+    `direction` holds the weights, (C,), and the graph is what `model_input` returned. A method of
+    another package may have a function `contributions(graph, node, direction)`.
     """
     own: Callable[..., Contributions] | None = getattr(method, "contributions", None)
     if own is not None:
@@ -107,7 +95,7 @@ def _boosting(method: Boosting, graph: Data, node: int, direction: Tensor) -> Co
     weights = outputs.repeat(method.trees_.roots.numel() // method.outputs)
     sums = torch.zeros(row.numel(), dtype=torch.float64, device=row.device)
     sums.index_add_(0, features.flatten(), (weights * parts).flatten())
-    by_part = sums.view(method._parts, -1)
+    by_part = sums.view(method._parts(graph), -1)
     # the weight of each node in the means of the node; without neighbours it stands for them
     one = torch.zeros(graph.num_nodes, 1, dtype=torch.float64, device=graph.x.device)
     one[node] = 1
@@ -230,12 +218,7 @@ def _join(net: UnifiedNetwork, outputs: list[Tensor], blocked: str | None) -> Te
 def gradient_times_input(
     value_of: Callable[[Tensor], Tensor], x: Tensor, node: int
 ) -> Contributions:
-    """Contributions in any network, given as a function from features to the value to explain.
-
-    Shapes:
-        x: (N, F)
-        value_of: (N, F) to ()
-    """
+    """Contributions in any network: a function from features, (N, F), to the value to explain."""
     with torch.enable_grad():
         leaf = x.detach().float().requires_grad_()
         value = value_of(leaf)
@@ -266,12 +249,8 @@ def vote_shares(
 
     The margin is the difference between the logarithms of two probabilities; that of the mean
     probability is exactly the sum of the members' margins times their shares. With one class in
-    `direction`, the shares are those of the gradient.
-
-    Shapes:
-        probabilities: (M, C), of one node
-        margins, weights: (M,)
-        direction: (C,), 1 for the first class and -1 for the second, if there is one
+    `direction` (1 for the first class, -1 for the second), the shares are those of the gradient.
+    Probabilities, (M, C), are those of one node.
     """
     p, margins, weights = probabilities.double(), margins.double(), weights.double()
     first = p[:, int(direction.argmax())]
@@ -286,18 +265,12 @@ def vote_shares(
 def weighted_sum(parts: Sequence[Contributions], weights: Sequence[float]) -> Contributions:
     """Contributions to a weighted sum of values, without clusters."""
     columns: dict[str, Tensor] = {}
-    for part, weight in zip(parts, weights, strict=True):
-        for origin, values in part.columns.items():
-            columns[origin] = _add(columns.get(origin), weight * values.double())
     pairs = list(zip(parts, weights, strict=True))
+    for part, weight in pairs:
+        for origin, values in part.columns.items():  # the shorter is filled up with zeros
+            one, other = columns.get(origin, values.new_zeros(0)), weight * values.double()
+            width = max(len(one), len(other))
+            columns[origin] = pad(one, (0, width - len(one))) + pad(other, (0, width - len(other)))
     value = torch.stack([weight * part.value.double() for part, weight in pairs]).sum()
     total = torch.stack([weight * part.total.double() for part, weight in pairs]).sum(0)
     return Contributions(value, total, columns=columns)
-
-
-def _add(one: Tensor | None, other: Tensor) -> Tensor:
-    """The sum of two vectors; the shorter is filled up with zeros."""
-    if one is None:
-        return other
-    width = max(len(one), len(other))
-    return pad(one, (0, width - len(one))) + pad(other, (0, width - len(other)))

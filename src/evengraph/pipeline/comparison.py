@@ -32,27 +32,16 @@ PAIR_COLUMNS = ("difference", "low", "high", "p", "wide_low", "wide_high", "wide
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """One method over all splits.
+    """One method over all splits."""
 
-    Args:
-        label: Name under which it was compared.
-        title: Name in the literature.
-        settings: Its parameters.
-        records: One per split, with the settings selected on validation.
-        seconds: Mean duration of a fit.
-        candidates: Index of the selected settings per split, among those tried.
-        changed: Names of parameters that differ from the defaults.
-        result: What `run` wrote to result.json, if this comes from `run`.
-    """
-
-    label: str
-    title: str
+    label: str  # name under which it was compared
+    title: str  # name in the literature
     settings: Mapping[str, Any]
-    records: Sequence[Record]
-    seconds: float
-    candidates: Sequence[int] = ()
-    changed: Sequence[str] = ()
-    result: dict[str, Any] = field(default_factory=dict)
+    records: Sequence[Record]  # one per split, with the settings selected on validation
+    seconds: float  # mean duration of a fit
+    candidates: Sequence[int] = ()  # index of the selected settings per split, among those tried
+    changed: Sequence[str] = ()  # parameters that differ from the defaults
+    result: dict[str, Any] = field(default_factory=dict)  # what `run` writes to result.json
 
     def values(self, metric: str) -> list[float]:
         """A metric in percent, one value per split."""
@@ -72,8 +61,7 @@ def pair_of(pairs: Sequence[Pair], label: str, other: str) -> Pair | None:
 
 def write_comparison(standings: Sequence[Standing], pairs: Sequence[Pair], path: Path) -> None:
     """Write comparison.csv, one row per method."""
-    rows = comparison_rows(standings, pairs)
-    write_atomic(csv_text(rows).encode(), path)
+    write_atomic(csv_text(comparison_rows(standings, pairs)).encode(), path)
 
 
 def comparison_rows(standings: Sequence[Standing], pairs: Sequence[Pair]) -> list[dict[str, Any]]:
@@ -99,45 +87,6 @@ def comparison_rows(standings: Sequence[Standing], pairs: Sequence[Pair]) -> lis
     return rows
 
 
-def comparison_frame(standings: Sequence[Standing], pairs: Sequence[Pair]) -> Any:
-    """What `comparison.csv` holds, one row per method, the best first; empty columns left out."""
-    frame = import_pandas().DataFrame(comparison_rows(standings, pairs))
-    frame.insert(1, "title", [standing.title for standing in standings])
-    return frame.set_index("method").dropna(axis="columns", how="all")
-
-
-def comparison_text(
-    standings: Sequence[Standing], pairs: Sequence[Pair], metric: str, sentences: Sequence[str]
-) -> str:
-    """A line per method with the metric, its interval and the gap to the best; then sentences."""
-    heads = ("method", METRICS[metric].title, "95% interval", "behind the best", "seconds")
-    lines = [heads, *(_cells(standing, standings[0], pairs, metric) for standing in standings)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(heads))]
-    rows = (
-        "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])])
-        for line in lines
-    )
-    return "\n".join([*rows, "", *sentences])
-
-
-def _cells(
-    standing: Standing, best: Standing, pairs: Sequence[Pair], metric: str
-) -> tuple[str, ...]:
-    summary = standing.summary(metric)
-    pair = None if standing is best else pair_of(pairs, standing.label, best.label)
-    return (
-        standing.title,
-        f"{summary.mean:.1f}",
-        f"{summary.low:.1f} to {summary.high:.1f}" if _enough(standing) else "too few splits",
-        "" if pair is None else f"{pair.difference:.1f}",
-        f"{standing.seconds:.1f}",
-    )
-
-
-def _enough(standing: Standing) -> bool:
-    return len(standing.records) >= ENOUGH_SPLITS
-
-
 LEVEL = 0.05
 SIMILAR_COST = 1.5  # ratio of seconds
 CLOSE = 2.0  # points by which a cheaper method may be worse
@@ -150,28 +99,17 @@ Strength = Literal["clear", "here", "noise"]
 class Pair:
     """One method against another on the same splits, in points.
 
-    Args:
-        ahead: The method with the higher mean.
-        behind: The other.
-        difference: Mean difference.
-        low: Lower end of its usual 95% interval, corrected for all comparisons.
-        high: Upper end.
-        p: P-value of the usual paired t-test, corrected likewise (Holm).
-        wide_low: Lower end of the interval that allows for nodes shared between splits.
-        wide_high: Upper end.
-        wide_p: P-value of the test that allows for them, corrected likewise.
-        strength: How significant the difference is.
-
-    A corrected interval excludes 0 if and only if the corrected p is below 0.05.
+    Intervals (95%) and p-values are corrected for all comparisons (Holm): an interval excludes 0 if
+    and only if its p is below 0.05.
     """
 
-    ahead: str
+    ahead: str  # the method with the higher mean
     behind: str
     difference: float
-    low: float
+    low: float  # of the usual paired t-test
     high: float
     p: float
-    wide_low: float
+    wide_low: float  # of the test that allows for nodes shared between splits
     wide_high: float
     wide_p: float
     strength: Strength
@@ -185,23 +123,13 @@ class Pair:
 
 
 def compare_pairs(
-    values: Mapping[str, Sequence[float]],
-    *,
-    overlap: float,
-    independent: bool,
-    fixed: bool = False,
+    values: Mapping[str, Sequence[float]], *, overlap: float, independent: bool, fixed: bool = False
 ) -> list[Pair]:
-    """Test the difference between every two methods.
+    """Test the difference between every two methods, given one value per split.
 
-    The tests are corrected for all pairs, since the best method is only known afterwards.
-
-    Args:
-        values: One value per split, by method.
-        overlap: Test nodes over the other labelled nodes of a split.
-        independent: Whether splits are drawn independently. The usual test then holds for this
-            graph's labelled nodes, but not for others.
-        fixed: Whether all splits have the same test nodes, so that only the initialisation
-            differs: then no difference counts as significant.
+    The tests are corrected for all pairs, since the best method is only known afterwards. If splits
+    are drawn independently, the usual test holds for this graph's labelled nodes, not for others.
+    If they are `fixed`, all have the same test nodes, and no difference is significant.
     """
     names, differences = list[tuple[str, str]](), list[list[float]]()
     for first, second in combinations(values, 2):
@@ -249,16 +177,10 @@ def _corrected(differences: Sequence[Sequence[float]], overlap: float) -> list[E
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Which method to use, and why.
+    """Which method to use, and why."""
 
-    Args:
-        best: The method with the highest mean.
-        take: The method to use: the cheapest that is close to the best and not significantly worse.
-        sentences: The reasons.
-    """
-
-    best: str
-    take: str
+    best: str  # the method with the highest mean
+    take: str  # the cheapest that is close to the best and not significantly worse
     sentences: tuple[str, ...]
 
 
@@ -272,18 +194,12 @@ def judge(
 ) -> Verdict:
     """Tell which method to use, given what `compare_pairs` returned.
 
-    Args:
-        standings: The methods.
-        pairs: Every two of them.
-        metric: Metric to judge by.
-        alone: Methods that ignore the graph. If one of them is best, the verdict begins with
-            that, or with a doubt if the difference is not significant, and the method to use is
-            one of them.
-        fixed: Whether all splits have the same test nodes, so that more of them do not help.
+    If one that ignores the graph (`alone`) is best, the verdict begins with that, or with a doubt
+    if the difference is not significant, and the method to use is one of them.
     """
     enough = FEWEST_SPLITS if fixed else ENOUGH_SPLITS
     verdict = _judge(standings, pairs, metric, alone, enough)
-    means = {standing.label: fmean(standing.values(metric)) for standing in standings}
+    means = _means(standings, metric)
     with_graph = [label for label in means if label not in alone]
     best = max(with_graph, key=lambda label: means[label], default=None)
     if best is None or verdict.best not in alone:
@@ -301,6 +217,10 @@ def judge(
     return replace(verdict, sentences=(sentence, *verdict.sentences))
 
 
+def _means(standings: Sequence[Standing], metric: str) -> dict[str, float]:
+    return {standing.label: fmean(standing.values(metric)) for standing in standings}
+
+
 def _judge(
     standings: Sequence[Standing],
     pairs: Sequence[Pair],
@@ -309,7 +229,7 @@ def _judge(
     enough: int,
 ) -> Verdict:
     """The verdict, without a word about the graph."""
-    means = {standing.label: fmean(standing.values(metric)) for standing in standings}
+    means = _means(standings, metric)
     titles = {standing.label: standing.title for standing in standings}
     seconds = {standing.label: standing.seconds for standing in standings}
     best, *others = sorted(means, key=lambda label: -means[label])
@@ -352,9 +272,19 @@ def _judge(
 def _advice(
     labels: Sequence[str], means: Mapping[str, float], seconds: Mapping[str, float]
 ) -> tuple[str, str]:
-    """The method to use among those that do not differ significantly, and the sentence for it."""
+    """The method to use among those that do not differ significantly, and the sentence for it.
+
+    Labels are sorted by quality.
+    """
     close = [label for label in labels if means[labels[0]] - means[label] <= CLOSE]
-    take, advice = _cheapest(close, seconds)
+    least = min(close, key=lambda label: seconds[label])
+    # seconds are noisy, too: of several with a similar cost, use the better one
+    take = next(label for label in close if seconds[label] <= SIMILAR_COST * seconds[least])
+    if take == least:
+        advice = "the cheaper one" if len(close) == 2 else "the cheapest one"
+    else:
+        two = len(close) == 2
+        advice = "the better one at similar cost" if two else "the best of the cheap ones"
     if len(labels) == 1:
         return take, "the one that ignores the graph"
     if len(close) == len(labels):
@@ -362,18 +292,6 @@ def _advice(
     if take == labels[0]:
         return take, "the one with the highest mean, and run more splits to be sure"
     return take, f"{advice} within {CLOSE:g} points of the best"
-
-
-def _cheapest(labels: Sequence[str], seconds: Mapping[str, float]) -> tuple[str, str]:
-    """The cheapest of several methods, which are sorted by quality, and how to call it."""
-    least = min(labels, key=lambda label: seconds[label])
-    # seconds are noisy, too: of several with a similar cost, use the better one
-    take = next(label for label in labels if seconds[label] <= SIMILAR_COST * seconds[least])
-    if take == least:
-        return take, "the cheaper one" if len(labels) == 2 else "the cheapest one"
-    return take, "the better one at similar cost" if len(labels) == 2 else (
-        "the best of the cheap ones"
-    )
 
 
 def _better(pair: Pair, titles: Mapping[str, str], metric_title: str) -> list[str]:
@@ -397,43 +315,24 @@ def _listed(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """The result of comparing methods.
+    """The result of comparing methods."""
 
-    Args:
-        metric: Metric they were compared by.
-        protocol: Name and parameters of the split protocol.
-        seeds: Splits on which all methods ran.
-        wanted: Number of splits that were asked for.
-        overlap: Test nodes over the other labelled nodes of a split.
-        budget: Settings tried per method.
-        standings: The methods that ran, the best first.
-        pairs: Every two of them.
-        failed: Methods that did not run, and why.
-        verdict: Which method to use.
-        positive: For two classes, the positive one.
-        classes: Names of the classes, or their indices.
-        class_counts: Labelled nodes per class.
-        fixed: Whether every seed has the same split.
-        stopped: Whether the time limit or Ctrl-C ended it early.
-        environment: Versions, device and commit.
-    """
-
-    metric: str
-    protocol: Mapping[str, Any]
-    seeds: Sequence[int]
-    wanted: int
-    overlap: float
-    budget: int
-    standings: Sequence[Standing]
-    pairs: Sequence[Pair]
-    failed: Mapping[str, str]
-    verdict: Verdict
-    positive: int | None
-    classes: Sequence[str]
-    class_counts: Sequence[int]
-    fixed: bool
-    stopped: bool
-    environment: Mapping[str, Any]
+    metric: str  # that they were compared by
+    protocol: Mapping[str, Any]  # name and parameters of the split protocol
+    seeds: Sequence[int]  # splits on which all methods ran
+    wanted: int  # number of splits that were asked for
+    overlap: float  # test nodes over the other labelled nodes of a split
+    budget: int  # settings tried per method
+    standings: Sequence[Standing]  # the methods that ran, the best first
+    pairs: Sequence[Pair]  # every two of them
+    failed: Mapping[str, str]  # methods that did not run, and why
+    verdict: Verdict  # which method to use
+    positive: int | None  # of two classes
+    classes: Sequence[str]  # names, or indices
+    class_counts: Sequence[int]  # labelled nodes per class
+    fixed: bool  # whether every seed has the same split
+    stopped: bool  # whether the time limit or Ctrl-C ended it early
+    environment: Mapping[str, Any]  # versions, device and commit
 
     @property
     def best(self) -> Standing:
@@ -443,11 +342,29 @@ class Comparison:
     @property
     def frame(self) -> Any:
         """A DataFrame with one row per method, the best first: metrics with 95% intervals."""
-        return comparison_frame(self.standings, self.pairs)
+        frame = import_pandas().DataFrame(comparison_rows(self.standings, self.pairs))
+        frame.insert(1, "title", [standing.title for standing in self.standings])
+        return frame.set_index("method").dropna(axis="columns", how="all")
 
     def __str__(self) -> str:
-        sentences = (*self.verdict.sentences, *(f"{k}: {v}" for k, v in self.failed.items()))
-        return comparison_text(self.standings, self.pairs, self.metric, sentences)
+        """A line per method with the metric, its interval and the gap to the best; the verdict."""
+        heads = ("method", METRICS[self.metric].title, "95% interval", "behind the best", "seconds")
+        lines = [heads]
+        for one in self.standings:
+            summary, pair = one.summary(self.metric), None
+            if one is not self.best:
+                pair = pair_of(self.pairs, one.label, self.best.label)
+            enough = len(one.records) >= ENOUGH_SPLITS
+            interval = f"{summary.low:.1f} to {summary.high:.1f}" if enough else "too few splits"
+            gap = "" if pair is None else f"{pair.difference:.1f}"
+            lines.append((one.title, f"{summary.mean:.1f}", interval, gap, f"{one.seconds:.1f}"))
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        rows = (
+            "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])])
+            for line in lines
+        )
+        failed = (f"{label}: {reason}" for label, reason in self.failed.items())
+        return "\n".join([*rows, "", *self.verdict.sentences, *failed])
 
     def _repr_html_(self) -> str:
         """The sections of the comparison page, for notebooks."""
@@ -527,70 +444,32 @@ def conclude(
     **fields: Any,
 ) -> Comparison:
     """Rank methods that ran on the same splits, and give the verdict."""
-    ranked, pairs = rank(standings, protocol, overlap, metric)
-    alone = [label for label, method in entries.items() if not method.uses_graph]
-    fixed, num_classes = _is_fixed(protocol), len(fields["class_counts"])
-    return Comparison(
-        metric=metric,
-        protocol={"name": type(protocol).__name__.lower(), **_plain_fields(protocol)},
-        overlap=overlap,
-        standings=ranked,
-        pairs=pairs,
-        verdict=_verdict(ranked, pairs, metric, num_classes, alone=alone, fixed=fixed),
-        fixed=fixed,
-        **fields,
-    )
-
-
-def rank(
-    standings: Sequence[Standing],
-    protocol: SplitProtocol,
-    overlap: float,
-    metric: str = "balanced_accuracy",
-) -> tuple[list[Standing], list[Pair]]:
-    """Sort methods, the best first, and compare every two on the splits that all ran on."""
     ranked = sorted(standings, key=lambda standing: -fmean(standing.values(metric)))
-    common = set.intersection(*({r.seed for r in one.records} for one in standings))
-    if not common:
-        return ranked, []
-    values = {
-        standing.label: [r.all_metrics[metric] for r in standing.records if r.seed in common]
-        for standing in ranked
-    }
-    independent = not isinstance(protocol, Folds)
-    return ranked, compare_pairs(
-        values, overlap=overlap, independent=independent, fixed=_is_fixed(protocol)
+    fixed = isinstance(protocol, Given | ByTime)  # every seed gives the same split
+    pairs = compare_pairs(
+        {standing.label: standing.values(metric) for standing in ranked},
+        overlap=overlap,
+        independent=not isinstance(protocol, Folds),
+        fixed=fixed,
     )
-
-
-def _is_fixed(protocol: SplitProtocol) -> bool:
-    """Whether every seed gives the same split."""
-    return isinstance(protocol, Given | ByTime)
-
-
-def _verdict(
-    standings: Sequence[Standing],
-    pairs: Sequence[Pair],
-    metric: str,
-    num_classes: int,
-    *,
-    alone: Collection[str],
-    fixed: bool,
-) -> Verdict:
-    """Return the verdict, with a warning where no method beats guessing."""
-    verdict = judge(standings, pairs, metric, alone=alone, fixed=fixed)
-    sentences = verdict.sentences
-    guessing = 100 / num_classes
-    if max(fmean(one.values("balanced_accuracy")) for one in standings) <= guessing + 1:
+    alone = [label for label, method in entries.items() if not method.uses_graph]
+    verdict = judge(ranked, pairs, metric, alone=alone, fixed=fixed)
+    sentences, guessing = verdict.sentences, 100 / len(fields["class_counts"])
+    if max(_means(standings, "balanced_accuracy").values()) <= guessing + 1:
         sentences = (
             f"No method is better than guessing, which has a balanced accuracy of {guessing:.1f}: "
             "the rare classes are not found. More labels, other features or a class-weighted "
             "method may help.",
         )
-    return replace(verdict, sentences=(*sentences, ONE_SPLIT) if fixed else sentences)
-
-
-def _plain_fields(protocol: SplitProtocol) -> dict[str, Any]:
-    """The protocol's parameters that JSON can hold."""
-    plain = (str, int, float, bool, type(None))
-    return {name: value for name, value in vars(protocol).items() if isinstance(value, plain)}
+    plain = (str, int, float, bool, type(None))  # what JSON can hold
+    params = {name: value for name, value in vars(protocol).items() if isinstance(value, plain)}
+    return Comparison(
+        metric=metric,
+        protocol={"name": type(protocol).__name__.lower(), **params},
+        overlap=overlap,
+        standings=ranked,
+        pairs=pairs,
+        verdict=replace(verdict, sentences=(*sentences, ONE_SPLIT) if fixed else sentences),
+        fixed=fixed,
+        **fields,
+    )

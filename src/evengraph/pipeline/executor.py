@@ -79,61 +79,31 @@ class LoadedGraph:
         return self._arrays
 
     def __setstate__(self, arrays: dict[str, Any]) -> None:
-        content = {name: _as_tensor(value) for name, value in arrays.items()}
+        content = dict(arrays)
+        for name, value in arrays.items():
+            if isinstance(value, numpy.ndarray):
+                array = value if value.flags.writeable else value.copy()
+                content[name] = torch.from_numpy(array)
         self.__init__(Data.from_dict(content))  # type: ignore[misc]
-
-
-def _as_tensor(value: Any) -> Any:
-    if not isinstance(value, numpy.ndarray):
-        return value
-    return torch.from_numpy(value if value.flags.writeable else value.copy())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Job:
-    """One fit of a method to one split of a graph.
+    """One fit of a method to one split of a graph."""
 
-    Args:
-        label: Name of the method, or of its settings; what follows a failure under the same
-            label is skipped.
-        graph: Where the graph comes from.
-        protocol: Makes the split.
-        method: The method; the executor fits a fresh copy of it.
-        seed: Seed of the split and of the fit.
-        candidate: Index of the settings among those tried under this label.
-        positive: For two classes, the class that two-class metrics are about.
-        k: For two classes, the k of precision at k.
-        costs: For two classes, the costs of misses and false alarms that set the threshold.
-        calibrate: Also calibrate on validation nodes and measure that.
-        disk: The graph on disk, if it is not in memory; `graph` then holds its labels alone.
-    """
-
-    label: str
+    label: str  # what follows a failure under the same label is skipped
     graph: NamedGraph | LoadedGraph
     protocol: SplitProtocol
-    method: Method
-    seed: int
-    candidate: int = 0
+    method: Method  # a fresh copy is fitted
+    seed: int  # of the split and of the fit
+    candidate: int = 0  # index of the settings among those tried under this label
+    # for two classes: the positive one, by default the rarer; the k of precision at k; the costs of
+    # misses and false alarms that set the threshold
     positive: int | None = None
     k: int | None = None
     costs: Costs | None = None
-    calibrate: bool = False
-    disk: GraphOnDisk | None = None
-
-    def fit(
-        self, method: Method, task: Task, on_epoch: Callback | None, progress: bool | None = False
-    ) -> None:
-        """Fit a method to a task."""
-        if self.disk is not None:
-            self.disk.fit(method, task, seed=self.seed, on_epoch=on_epoch, progress=progress)
-        else:
-            method.fit(task, seed=self.seed, on_epoch=on_epoch, progress=progress)
-
-    def predict(self, method: Method, task: Task) -> tuple[Task, Tensor]:
-        """The task to score, and class probabilities of its nodes."""
-        if self.disk is not None:
-            return self.disk.predict_task(method, task)
-        return task, method.predict_task(task)
+    calibrate: bool = False  # on validation nodes, and measure that
+    disk: GraphOnDisk | None = None  # `graph` then holds the labels alone
 
     def make_task(self, device: torch.device | str) -> Task:
         """Split the graph and move the task to a device."""
@@ -154,18 +124,11 @@ Result = Record | Failure
 
 
 class FittedMethod(NamedTuple):
-    """A method after one fit, with the only prediction that scores, selection and saving need.
-
-    Args:
-        method: The fitted method.
-        task: The split that it was scored on; of a graph on disk, the nodes of its sets.
-        probabilities: Predictions for all nodes of the task, (N, C).
-        record: Its scores.
-    """
+    """A method after one fit, with the only prediction that scores, selection and saving need."""
 
     method: Method
-    task: Task
-    probabilities: Tensor
+    task: Task  # that it was scored on; of a graph on disk, the nodes of its sets
+    probabilities: Tensor  # for all nodes of the task, (N, C)
     record: Record
 
 
@@ -181,12 +144,11 @@ def failure_of(job: Job, error: Exception) -> Failure:
 def score(
     job: Job, task: Task, method: Method, *, seconds: float | None = None, together: int = 1
 ) -> FittedMethod:
-    """Predict with a fitted method and evaluate on the test nodes.
-
-    `seconds` is by default the sum over the stages of the fit; about `together` runs shared the
-    device.
-    """
-    task, probabilities = job.predict(method, task)
+    """Evaluate a fitted method on test nodes; about `together` runs shared the device."""
+    if job.disk is None:
+        probabilities = method.predict_task(task)
+    else:
+        task, probabilities = job.disk.predict_task(method, task)
     calibrators = None
     if job.calibrate:
         validation = probabilities[task.val], task.graph.y[task.val]
@@ -206,13 +168,19 @@ def score(
             "calibrator": calibrators[0].as_dict(),
             "metrics": {n: metrics.pop(n) for n in list(metrics) if METRICS[n].calibration},
         }
-    base_rates, curve = None, None
+    base_rates, curve, agreement = None, None, None
+    committee = method.predict_members(task.graph) if job.disk is None else None
+    if committee is not None:
+        predicted = probabilities.argmax(1)
+        right = (predicted == task.graph.y)[task.test]
+        agreement = agreement_bands(committee.agreement(predicted)[task.test], right)
     if task.num_classes == 2:
         positive = positive_class(task.class_counts) if job.positive is None else job.positive
         ranking = task.graph.y[task.test] == positive, probabilities[task.test, positive]
         base_rates = base_rate_sweep(*ranking, values["tuned_threshold"], job.costs) or None
         curve = precision_recall_points(*ranking) or None
     (main,) = (history for history in method.history_ if history.main)
+    auto = [name for name, value in method.get_params().items() if value == "auto"]
     record = Record(
         seed=job.seed,
         metrics=metrics,
@@ -237,22 +205,12 @@ def score(
         criterion=criterion(task),
         summary=list(method.summary_) or None,
         notes=list(method.notes_) or None,
-        agreement=_agreement(method, task, probabilities) if job.disk is None else None,
+        agreement=agreement,
         base_rates=base_rates,
         precision_recall=curve,
-        resolved=method.resolved_params or None,
+        resolved={n: getattr(method, f"{n}_") for n in auto if hasattr(method, f"{n}_")} or None,
     )
     return FittedMethod(method, task, probabilities, record)
-
-
-def _agreement(method: Method, task: Task, probabilities: Tensor) -> list[dict[str, Any]] | None:
-    """How often a committee is right on the test nodes, by its agreement; None without one."""
-    committee = method.predict_members(task.graph)
-    if committee is None:
-        return None
-    predicted = probabilities.argmax(1)
-    agreement = committee.agreement(predicted)[task.test]
-    return agreement_bands(agreement, (predicted == task.graph.y)[task.test])
 
 
 def describe(device: torch.device) -> dict[str, Any]:
@@ -271,11 +229,8 @@ def describe(device: torch.device) -> dict[str, Any]:
 
 
 def _commit() -> str | None:
-    """The commit of the checkout that this package runs from, if any; + if it has changes.
-
-    EVENGRAPH_COMMIT replaces it, for copies without a history.
-    """
-    if commit := os.environ.get("EVENGRAPH_COMMIT"):
+    """The commit of the checkout that this package runs from, if any; + if it has changes."""
+    if commit := os.environ.get("EVENGRAPH_COMMIT"):  # of a copy without a history
         return commit
     folder = Path(__file__).resolve().parent
 
@@ -293,10 +248,7 @@ def _commit() -> str | None:
 
 
 class PeakMemory:
-    """Peak memory of a block of code, beyond what was in use before, in GiB.
-
-    `gib` is None where the system does not tell.
-    """
+    """Peak memory of a block of code beyond what was in use, in GiB; None where unknown."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
@@ -329,12 +281,6 @@ def _process_memory(name: str) -> float | None:
     return next((int(line.split()[1]) / 2**20 for line in lines if line.startswith(name)), None)
 
 
-def processes_on_gpu(device: torch.device, gib_per_process: float = 4) -> int:
-    """How many processes the free memory of a GPU is enough for."""
-    free, _ = torch.cuda.mem_get_info(device)
-    return max(int(free / gib_per_process / 2**30), 1)
-
-
 @contextmanager
 def connected_ray(address: str | None = None, cores: int | None = None) -> Iterator[Any]:
     """The module `ray`, connected to a cluster; a connection that exists is used and left open."""
@@ -361,6 +307,7 @@ def connected_ray(address: str | None = None, cores: int | None = None) -> Itera
 OnEnd = Callable[[Job, Result], None]
 OnStart = Callable[[Job], Callback | None]
 OnFit = Callable[[Job, FittedMethod], None]
+GPU_MEMORY = 4 * 2**30  # bytes for each process on one GPU
 DIED = "The worker process died twice while running this job, most likely out of memory."
 
 
@@ -387,48 +334,38 @@ class Journal:
 
 @dataclass(frozen=True, kw_only=True)
 class Executor:
-    """Where and how jobs are run.
-
-    Args:
-        device: Name of the torch device.
-        backend: Run in this process ("here"), in worker processes, or on a Ray cluster.
-        workers: Number of worker processes.
-        address: Address of the Ray cluster; by default Ray starts one.
-        batch: Train jobs that allow it side by side, where the device can.
-        deadline: Time, as `time.time()` counts it, after which fits end without a result.
-        keep_interrupted: Whether a fit that Ctrl-C ended counts, with its best weights so far.
-        journal: Where results are saved.
-        on_start: Called before a fit; returns a callback for its epochs, or None.
-        on_fit: Called with a fitted method, in this process only.
-        progress: Whether a fit draws its own bar; None means on a terminal.
-        sharing: How many runs share the device, each in its own process.
-    """
+    """Where and how jobs are run: in this process, in worker processes, or on a Ray cluster."""
 
     device: str = "cpu"
     backend: Literal["here", "processes", "ray"] = "here"
     workers: int = 1
-    address: str | None = None
-    batch: bool = False
-    deadline: float | None = None
-    keep_interrupted: bool = False
+    address: str | None = None  # of the Ray cluster; by default Ray starts one
+    batch: bool = False  # train jobs that allow it side by side, where the device can
+    deadline: float | None = None  # as time() counts, after which fits end without a result
+    keep_interrupted: bool = False  # a fit that Ctrl-C ended counts, with its best weights so far
     journal: Journal = field(default_factory=Journal)
-    on_start: OnStart | None = None
-    on_fit: OnFit | None = None
-    progress: bool | None = False
-    sharing: int = 1
+    on_start: OnStart | None = None  # returns a callback for the epochs of a fit, or None
+    on_fit: OnFit | None = None  # called in this process only
+    progress: bool | None = False  # whether a fit draws its own bar; None means on a terminal
+    sharing: int = 1  # how many runs share the device, each in its own process
 
     def execute(self, jobs: Sequence[Job], on_end: OnEnd) -> bool:
         """Run jobs in order, as far as the backend has one; `on_end` gets each result.
 
         Returns whether there was time for all jobs. Ctrl-C raises KeyboardInterrupt.
         """
-        if self.batch and (batchable := self._batchable(jobs)):
-            self._run_batch(batchable, on_end)
+        if self.batch and can_replicate(torch.device(self.device)):
+            batchable = [job for job in jobs if batching(job.method) is not None]
+            try:
+                self._fit_batch(self.journal.claim(batchable), partial(self._end, on_end=on_end))
+            finally:
+                self.journal.release()
             jobs = [job for job in jobs if job not in set(batchable)]
         executor = self
         if self.batch and torch.device(self.device).type == "cuda":
             torch.cuda.empty_cache()
-            limit = processes_on_gpu(torch.device(self.device))
+            free, _ = torch.cuda.mem_get_info(torch.device(self.device))
+            limit = max(int(free / GPU_MEMORY), 1)
             executor = replace(self, workers=min(self.workers, limit))
         if self.backend == "ray":
             return executor._run_on_ray(jobs, on_end)
@@ -440,7 +377,8 @@ class Executor:
 
     def _run_here(self, jobs: Sequence[Job], on_end: OnEnd) -> bool:
         failed: set[str] = set()
-        split, task = None, None  # jobs on the same split follow one another
+        split: tuple[Any, ...] = ()
+        task: Task | Failure | None = None  # jobs on the same split follow one another
         for job in jobs:
             if job.label in failed:
                 continue
@@ -449,7 +387,10 @@ class Executor:
             try:
                 for claimed in self.journal.claim([job]):
                     if task is None:
-                        task = self._task(claimed)
+                        try:
+                            task = claimed.make_task(self.device)
+                        except Exception as error:
+                            task = failure_of(claimed, error)
                     result = task if isinstance(task, Failure) else self._fit(claimed, task)
                     if result is None:
                         return False
@@ -464,28 +405,33 @@ class Executor:
                 self.journal.release()
         return True
 
-    def _task(self, job: Job) -> Task | Failure:
-        try:
-            return job.make_task(self.device)
-        except Exception as error:
-            return failure_of(job, error)
-
     def _fit(self, job: Job, task: Task) -> Result | None:
         """Fit and score; None if the deadline passed meanwhile."""
-        method = replace(job.method)
-        on_epoch = self._on_epoch(self.on_start(job) if self.on_start else None)
+        method, deadline = replace(job.method), self.deadline
+        show = self.on_start(job) if self.on_start else None
+
+        def watch(history: History) -> None:
+            """Interrupt training at the deadline, as Ctrl-C does."""
+            if show is not None:
+                show(history)
+            if deadline is not None and time() >= deadline:
+                raise KeyboardInterrupt
+
         started = perf_counter()
         try:
             with PeakMemory(torch.device(self.device)) as memory:
-                job.fit(method, task, on_epoch, self.progress)
+                fit = method.fit if job.disk is None else partial(job.disk.fit, method)
+                on_epoch = show if deadline is None else watch
+                fit(task, seed=job.seed, on_epoch=on_epoch, progress=self.progress)
                 seconds = perf_counter() - started
-                if self._late(method):
+                interrupted = any(history.interrupted for history in method.history_)
+                if interrupted and deadline is not None and time() >= deadline:
                     return None
                 fitted = score(job, task, method, seconds=seconds, together=self.sharing)
         except Exception as error:
             return failure_of(job, error)
         except KeyboardInterrupt:
-            if self.deadline is None or time() < self.deadline:
+            if deadline is None or time() < deadline:
                 raise
             return None
         record = replace(fitted.record, memory=memory.gib)
@@ -493,40 +439,11 @@ class Executor:
             self.on_fit(job, fitted._replace(record=record))
         return record
 
-    def _on_epoch(self, show: Callback | None) -> Callback | None:
-        """Interrupt training at the deadline, as Ctrl-C does."""
-        deadline = self.deadline
-        if deadline is None:
-            return show
-
-        def watch(history: History) -> None:
-            if show is not None:
-                show(history)
-            if time() >= deadline:
-                raise KeyboardInterrupt
-
-        return watch
-
-    def _late(self, method: Method) -> bool:
-        interrupted = any(history.interrupted for history in method.history_)
-        return interrupted and self.deadline is not None and time() >= self.deadline
-
     def _end(self, job: Job, result: Result, on_end: OnEnd) -> None:
         self.journal.save(job, result)
         on_end(job, result)
 
     # Many jobs as one batch.
-
-    def _batchable(self, jobs: Sequence[Job]) -> list[Job]:
-        if not can_replicate(torch.device(self.device)):
-            return []
-        return [job for job in jobs if batching(job.method) is not None]
-
-    def _run_batch(self, jobs: Sequence[Job], on_end: OnEnd) -> None:
-        try:
-            self._fit_batch(self.journal.claim(jobs), partial(self._end, on_end=on_end))
-        finally:
-            self.journal.release()
 
     def _fit_batch(self, jobs: Sequence[Job], end: OnEnd) -> None:
         """Fit a batch; if it fails, try each half of what is left, down to single jobs."""
@@ -627,54 +544,46 @@ class Executor:
 
     def _run_on_ray(self, jobs: Sequence[Job], on_end: OnEnd) -> bool:
         """Run on a Ray cluster; results come back to this process, which saves them."""
+        gpus = 1 if torch.device(self.device).type == "cuda" else 0
+        executor, in_time = replace(self, journal=Journal()), True
         with connected_ray(self.address) as ray:
+            work = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=1)(_run_one)
             try:
-                return self._run_tasks(ray, jobs, on_end)
+                waiting = {work.remote(job, executor): job for job in self.journal.claim(jobs)}
+                while waiting:
+                    (ready,), _ = ray.wait(list(waiting), num_returns=1)
+                    job = waiting.pop(ready)
+                    try:
+                        result, done = ray.get(ready)
+                        in_time = in_time and done
+                    except ray.exceptions.RayError as error:
+                        result = Failure(reason=f"The worker died: {type(error).__name__}.")
+                    if result is not None:
+                        self._end(job, result, on_end)
             finally:
                 self.journal.release()
-
-    def _run_tasks(self, ray: Any, jobs: Sequence[Job], on_end: OnEnd) -> bool:
-        gpus = 1 if torch.device(self.device).type == "cuda" else 0
-        work = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=1)(_run_on_node)
-        executor = replace(self, journal=Journal())
-        waiting = {work.remote(job, executor): job for job in self.journal.claim(jobs)}
-        in_time = True
-        while waiting:
-            (ready,), _ = ray.wait(list(waiting), num_returns=1)
-            job = waiting.pop(ready)
-            try:
-                result, done = ray.get(ready)
-                in_time = in_time and done
-            except ray.exceptions.RayError as error:
-                result = Failure(reason=f"The worker died: {type(error).__name__}.")
-            if result is not None:
-                self._end(job, result, on_end)
         return in_time
 
 
 def _run_in_worker(
     index: int, job: Job, *, executor: Executor, folder: Path, parent: int
 ) -> tuple[int, Result | None, bool]:
-    """Run a job in a worker; its result is None if another process has it or time is up."""
+    """Run a job; its result is None if another process has it or time is up."""
     if os.getpid() != parent:  # joblib may stay in this process if there is no other
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the parent, which ends us
-        torch.set_num_threads(1)
         end_with_parent()
     if executor.deadline is not None and time() >= executor.deadline:
         return index, None, False
     (folder / str(index)).touch()
     on_cpu = torch.device(executor.device).type == "cpu"  # where each worker has its own core
-    result, done = _run_one(job, replace(executor, sharing=1 if on_cpu else executor.workers))
-    return index, result, done
+    executor = replace(executor, sharing=1 if on_cpu else executor.workers)
+    return index, *_run_one(job, executor, threads=1 if os.getpid() != parent else None)
 
 
-def _run_on_node(job: Job, executor: Executor) -> tuple[Result | None, bool]:
-    torch.set_num_threads(1)
-    return _run_one(job, executor)
-
-
-def _run_one(job: Job, executor: Executor) -> tuple[Result | None, bool]:
-    """Run a job here; returns a result that can be sent, and whether there was time."""
+def _run_one(job: Job, executor: Executor, threads: int | None = 1) -> tuple[Result | None, bool]:
+    """Run a job in a worker; returns a result that can be sent, and whether there was time."""
+    if threads is not None:
+        torch.set_num_threads(threads)
     results: list[Result] = []
     in_time = executor._run_here([job], lambda _, result: results.append(result))
     result = results[0] if results else None

@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 
 from evengraph.core.task import HIDDEN_LABEL, Task
 from evengraph.methods import Method
+from evengraph.methods.bases.method import model_input
 from evengraph.ops.features import feature_signatures, matching_signatures
 from evengraph.ops.sparse import undirected_adjacency
 from evengraph.pipeline.attribution import Contributions, contributions
@@ -58,13 +59,8 @@ def ego_graph(
 ) -> Data:
     """The subgraph of a node, of required nodes with the paths to them, and of near nodes.
 
-    Near nodes lie within two steps; those with the largest absolute weight come first.
-
-    Args:
-        distances: From the node that the graph is drawn around.
-        required: Nodes to include, whatever their distance.
-        weight: The weight of every node, (N,).
-        values: Values of every node to carry over to the subgraph, (N,).
+    Near nodes lie within two steps; those with the largest absolute weight come first. `values` of
+    every node are carried over to the subgraph.
     """
     steps = distances.steps
     selected = dict.fromkeys([distances.node])  # a set in order
@@ -89,69 +85,39 @@ def ego_graph(
     )
 
 
-DEGREE = "log degree"
-"""The name of the column that some methods add to the features."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Influence:
-    """The contribution of one labelled node to a prediction.
+    """The contribution of one labelled node to a prediction."""
 
-    Args:
-        node: The index of the labelled node.
-        id: Its id in the user's table; the index as text if the graph has no ids.
-        label: Its class.
-        distance: Edges between it and the explained node; None without a path.
-        shared_clusters: The layers, counted from 1, in which both are in one cluster.
-        contribution: Its part of the margin; positive values support the predicted class.
-        along_paths: The part of it that came over structural connectivity alone.
-        within_clusters: The part of it that came through shared clusters alone.
-    """
-
-    node: int
-    id: str
-    label: int
-    distance: int | None
-    shared_clusters: tuple[int, ...]
-    contribution: float
-    along_paths: float | None
-    within_clusters: float | None
+    node: int  # its index
+    id: str  # in the user's table; the index as text if the graph has no ids
+    label: int  # its class
+    distance: int | None  # edges between it and the explained node; None without a path
+    shared_clusters: tuple[int, ...]  # layers, counted from 1, in which both are in one cluster
+    contribution: float  # to the margin; positive values support the predicted class
+    along_paths: float | None  # the part of it that came over structural connectivity alone
+    within_clusters: float | None  # the part of it that came through shared clusters alone
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """A cluster that holds the explained node.
+    """A cluster that holds the explained node."""
 
-    Args:
-        layer: The layer, counted from 1.
-        cluster: The index of the cluster.
-        size: The number of its nodes.
-        labelled: The number of its labelled nodes per class.
-        contribution: What its other nodes contributed through clusters alone, in any layer.
-    """
-
-    layer: int
-    cluster: int
-    size: int
-    labelled: tuple[int, ...]
-    contribution: float
+    layer: int  # counted from 1
+    cluster: int  # its index
+    size: int  # number of nodes
+    labelled: tuple[int, ...]  # number of labelled nodes per class
+    contribution: float  # of its other nodes, through clusters alone, in any layer
 
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnPart:
-    """The contribution of one column of the features.
+    """The contribution of one column of the features."""
 
-    Args:
-        column: The index of the column.
-        name: Its name.
-        origin: Whose features: `own`, `others`, or a mean over neighbours.
-        contribution: Its part of the margin; positive values support the predicted class.
-    """
-
-    column: int
+    column: int  # its index
     name: str
-    origin: str
-    contribution: float
+    origin: str  # whose features: `own`, `others`, or a mean over neighbours
+    contribution: float  # to the margin; positive values support the predicted class
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -163,50 +129,30 @@ class Explanation:
     `bias`, up to rounding. If no other class is possible, it is the logit itself, and there is no
     runner-up. By columns, it is the sum of `columns`, `other_columns` and `bias`.
 
-    Args:
-        node: The index of the explained node; `id` is its id.
-        predicted: Its predicted class.
-        runner_up: The second most probable class.
-        probability: The probability of the predicted class.
-        probabilities: The probability of every class.
-        label: The label of the node, if it is a training node.
-        margin: The value that is explained.
-        from_itself: The contribution of the features of the node.
-        from_labelled: The contribution of all other labelled nodes.
-        from_unlabelled: The contribution of all unlabelled nodes.
-        bias: What average nodes get: the biases, and the mean of the features.
-        by_class: The contribution of the labelled nodes per class.
-        labelled: The labelled nodes with the largest contributions, for or against.
-        columns: The columns with the largest contributions, for or against.
-        other_columns: The contribution of all other columns, and of labels where they are spread.
-        clusters: The clusters that hold the node, one per layer.
-        class_names: The names of the classes; may be empty.
-        class_counts: How many labelled nodes each class has.
-        ids: The id of every node of the graph; may be empty. Not part of `as_dict`.
-        neighbourhood: A small graph around the node, to draw: `node_id`, `edge_index`, `y` (-1:
-            unlabelled), `predicted`, `contribution`, `distance` (-1: no path) and, with clusters,
-            `cluster` of the last layer; its first node is the explained node.
+    `neighbourhood` is a small graph around the node, to draw: `node_id`, `edge_index`, `y` (-1:
+    unlabelled), `predicted`, `contribution`, `distance` (-1: no path) and, with clusters, `cluster`
+    of the last layer; its first node is the explained node.
     """
 
-    node: int
+    node: int  # the index of the explained node; `id` is its id
     predicted: int
-    runner_up: int | None
-    probability: float
+    runner_up: int | None  # the second most probable class
+    probability: float  # of the predicted class
     probabilities: tuple[float, ...]
-    label: int | None
-    margin: float
-    from_itself: float
-    from_labelled: float
+    label: int | None  # of the node, if it is a training node
+    margin: float  # the value that is explained
+    from_itself: float  # what the features of the node contribute
+    from_labelled: float  # what all other labelled nodes contribute
     from_unlabelled: float
-    bias: float
-    by_class: tuple[float, ...]
-    labelled: tuple[Influence, ...]
-    columns: tuple[ColumnPart, ...]
-    other_columns: float
-    clusters: tuple[Cluster, ...]
-    class_names: tuple[str, ...]
-    class_counts: tuple[int, ...]
-    ids: tuple[str, ...]
+    bias: float  # what average nodes get: the biases, and the mean of the features
+    by_class: tuple[float, ...]  # the contribution of the labelled nodes per class
+    labelled: tuple[Influence, ...]  # those with the largest contributions, for or against
+    columns: tuple[ColumnPart, ...]  # those with the largest contributions, for or against
+    other_columns: float  # of all other columns, and of labels where they are spread
+    clusters: tuple[Cluster, ...]  # that hold the node, one per layer
+    class_names: tuple[str, ...]  # may be empty
+    class_counts: tuple[int, ...]  # labelled nodes
+    ids: tuple[str, ...]  # of every node of the graph; may be empty; not part of `as_dict`
     neighbourhood: Data
 
     @property
@@ -273,20 +219,30 @@ def explain(
     Shapes:
         labels: int64, (N,)
     """
-    bare = model.model_input(graph)
-    _check_arguments(node, graph.num_nodes, top)
+    bare = model_input(model, graph)
+    if isinstance(node, bool) or not isinstance(node, int) or not 0 <= node < graph.num_nodes:
+        raise ValueError(f"node must lie between 0 and {graph.num_nodes - 1}, got {node!r}.")
+    if top < 0:
+        raise ValueError(f"top must be at least 0, got {top}.")
     known = _labels(model, bare, task, labels).cpu()
     predicted = model.predict_proba(graph).cpu()
-    first, runner_up, direction = _margin(predicted[node])
+    first, *rest = predicted[node].argsort(descending=True, stable=True)[:2].tolist()
+    runner_up = rest[0] if rest and predicted[node, rest[0]] > 0 else None
+    direction = torch.zeros(predicted.shape[1])  # whose product with logits is the margin
+    direction[first] = 1
+    if runner_up is not None:
+        direction[runner_up] = -1
     parts = _on_cpu(contributions(model, bare, node, direction.to(bare.x.device)))
     distances = Distances(bare.edge_index, graph.num_nodes, node)
     others = known.clone()
     others[node] = HIDDEN_LABEL
-    listed = _strongest(parts.total, others, top)
+    contributing = ((others >= 0) & (parts.total != 0)).nonzero().squeeze(1)
+    order = parts.total[contributing].abs().argsort(descending=True, stable=True)
+    listed: list[int] = contributing[order[:top]].tolist()
     from_itself, total = float(parts.total[node]), float(parts.total.sum())
     from_labelled = float(parts.total[others >= 0].sum())
     names = feature_names or [f"feature {column}" for column in range(bare.num_features)]
-    columns = _columns(parts.columns, [*names, DEGREE], top)
+    columns = _columns(parts.columns, [*names, "log degree"], top)  # which some methods add
     return Explanation(
         node=node,
         predicted=first,
@@ -319,24 +275,6 @@ def explain(
             **{"cluster": parts.clusters[-1]} if parts.clusters else {},
         ),
     )
-
-
-def _margin(probabilities: Tensor) -> tuple[int, int | None, Tensor]:
-    """The two most probable classes, and the direction whose product with logits is the margin."""
-    order = probabilities.argsort(descending=True, stable=True)[:2].tolist()
-    runner_up = order[1] if len(order) > 1 and probabilities[order[1]] > 0 else None
-    direction = torch.zeros(len(probabilities))
-    direction[order[0]] = 1
-    if runner_up is not None:
-        direction[runner_up] = -1
-    return order[0], runner_up, direction
-
-
-def _check_arguments(node: int, num_nodes: int, top: int) -> None:
-    if isinstance(node, bool) or not isinstance(node, int) or not 0 <= node < num_nodes:
-        raise ValueError(f"node must lie between 0 and {num_nodes - 1}, got {node!r}.")
-    if top < 0:
-        raise ValueError(f"top must be at least 0, got {top}.")
 
 
 def _labels(model: Method, graph: Data, task: Task | None, labels: Tensor | None) -> Tensor:
@@ -387,22 +325,9 @@ def _columns(parts: Mapping[str, Tensor], names: Sequence[str], top: int) -> tup
     ]
     pairs.sort(key=lambda pair: -abs(pair[2]))
     return tuple(
-        ColumnPart(
-            column=column,
-            name=names[column],
-            origin=origin,
-            contribution=value,
-        )
+        ColumnPart(column=column, name=names[column], origin=origin, contribution=value)
         for origin, column, value in pairs[:top]
     )
-
-
-def _strongest(total: Tensor, labels: Tensor, top: int) -> list[int]:
-    """Labelled nodes by the size of their contribution, without those that contributed nothing."""
-    nodes = ((labels >= 0) & (total != 0)).nonzero().squeeze(1)
-    order = total[nodes].abs().argsort(descending=True, stable=True)
-    strongest: list[int] = nodes[order[:top]].tolist()
-    return strongest
 
 
 def _influence(
@@ -425,11 +350,10 @@ def _influence(
 def _clusters(
     parts: Contributions, labels: Tensor, node: int, num_classes: int
 ) -> tuple[Cluster, ...]:
-    clusters = []
+    clusters, within = [], parts.within_clusters
     for layer, assignment in enumerate(parts.clusters, 1):
         members = assignment == assignment[node]
         known = labels[members]
-        within = parts.within_clusters
         assert within is not None
         clusters.append(
             Cluster(
@@ -478,10 +402,6 @@ def explain_node(
     return explain(method, graph, ids.index(str(node)), ids=ids, feature_names=names, top=top)
 
 
-REASONS = 3  # per node
-SHARE = 0.05  # of the largest reason; smaller ones are not worth the room
-
-
 @dataclass(frozen=True, kw_only=True)
 class Suspect:
     """A node with a high probability of the positive class."""
@@ -521,8 +441,9 @@ def reasons_for(explanation: Explanation, positive: int) -> list[str]:
     sign = 1 if explanation.predicted == positive else -1
     parts = {column_words(part): sign * part.contribution for part in explanation.columns}
     largest = max(parts.values(), default=0.0)
-    strong = [name for name, value in parts.items() if value > max(SHARE * largest, 0.0)]
-    reasons = sorted(strong, key=lambda name: -parts[name])[:REASONS]
+    # of those that are worth the room the three largest
+    strong = [name for name, value in parts.items() if value > max(0.05 * largest, 0.0)]
+    reasons = sorted(strong, key=lambda name: -parts[name])[:3]
     near = [
         one
         for one in explanation.labelled
@@ -552,11 +473,13 @@ def place_nodes(method: Method, task: Task, probabilities: Tensor) -> dict[str, 
     Classes are the true ones, also of test nodes: nothing is learnt from the picture.
     """
     probabilities = probabilities.cpu()
-    embeddings, clusters = _embeddings(method, probabilities)
+    embeddings, clusters = probabilities.clamp(min=1e-6).log(), None
+    if hasattr(method, "embeddings"):
+        embeddings, clusters = method.embeddings()
     step = -(-task.graph.num_nodes // MOST_NODES)
     nodes = torch.arange(0, task.graph.num_nodes, step)
     layout = import_tsne()(init="pca", perplexity=min(30, (nodes.numel() - 1) / 3), random_state=0)
-    plane = torch.from_numpy(layout.fit_transform(embeddings[nodes].numpy()))
+    plane = torch.from_numpy(layout.fit_transform(embeddings.cpu()[nodes].numpy()))
     plane = plane - plane.amin(0)
     plane = 100 * plane / plane.amax(0).clamp(min=1e-9)
     return {
@@ -564,7 +487,7 @@ def place_nodes(method: Method, task: Task, probabilities: Tensor) -> dict[str, 
         "y": [round(value, 2) for value in plane[:, 1].tolist()],
         "classes": task.graph.y.cpu()[nodes].tolist(),
         "predicted": probabilities.argmax(1)[nodes].tolist(),
-        "clusters": None if clusters is None else clusters[nodes].tolist(),
+        "clusters": None if clusters is None else clusters.cpu()[nodes].tolist(),
         "train": task.train.cpu()[nodes].tolist(),
         "class_names": list(task.class_names),
         "of": "embeddings" if hasattr(method, "embeddings") else "probabilities",
@@ -579,11 +502,3 @@ def import_tsne() -> Any:
         message = "A map needs scikit-learn; install it with: pip install 'evengraph[tables]'."
         raise ValueError(message) from None
     return TSNE
-
-
-def _embeddings(method: Method, probabilities: Tensor) -> tuple[Tensor, Tensor | None]:
-    """What to lay out, and clusters if the method has any."""
-    if not hasattr(method, "embeddings"):
-        return probabilities.clamp(min=1e-6).log(), None
-    embeddings, clusters = method.embeddings()
-    return embeddings.cpu(), None if clusters is None else clusters.cpu()

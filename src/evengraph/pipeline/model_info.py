@@ -20,12 +20,13 @@ from evengraph.core.rng import seeded
 from evengraph.core.task import Task
 from evengraph.core.untrusted import MAX_INTEGER, check_types
 from evengraph.methods import METHODS, Method
+from evengraph.methods.bases.method import restore_method
 from evengraph.methods.bases.saving import TensorMismatchError, read_model
 from evengraph.metrics.binary import best_threshold
 from evengraph.metrics.calibration import Calibrator, carried
 from evengraph.metrics.decisions import Abstention, CostCurve, Costs, RiskCurve, cheapest_threshold
 from evengraph.tables import FeatureEncoder, Note, NoteKind, TableColumns, TableGraph, build_graph
-from evengraph.tables.cells import check_columns, has_class, table_name
+from evengraph.tables.cells import check_columns, has_class, import_pandas, table_name
 from evengraph.tables.columns import edge_ends
 from evengraph.tables.edges import edge_rows, id_index
 from evengraph.tables.notes import Notes
@@ -41,23 +42,14 @@ DIFFERENT = "Different from training"
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingStatistics:
-    """Means over the training graph; no row of it is stored.
+    """Means over the training graph; no row of it is stored."""
 
-    Args:
-        means: Of every feature.
-        deviations: The standard deviation of every feature.
-        log_degree: Mean and standard deviation of log(1 + neighbours).
-        predicted: The share of each class among predictions for nodes that were not learnt from.
-        labels: The share of each class among labels.
-        quartiles: Of every column of numbers, three each; empty in models of former versions.
-    """
-
-    means: tuple[float, ...]
+    means: tuple[float, ...]  # of every feature
     deviations: tuple[float, ...]
-    log_degree: tuple[float, float]
-    predicted: tuple[float, ...]
-    labels: tuple[float, ...]
-    quartiles: tuple[float, ...] = ()
+    log_degree: tuple[float, float]  # mean and standard deviation of log(1 + neighbours)
+    predicted: tuple[float, ...]  # share of each class, for nodes that were not learnt from
+    labels: tuple[float, ...]  # share of each class
+    quartiles: tuple[float, ...] = ()  # of columns of numbers, three each; not in former versions
 
     @classmethod
     def of(
@@ -69,15 +61,20 @@ class TrainingStatistics:
     ) -> Self:
         """Measure the graph of a model that learnt from the nodes of a mask."""
         degree = _log_degrees(graph)
+        quartiles: tuple[float, ...] = ()
         unseen = ~train if bool((~train).any()) else torch.ones_like(train)
         labels = graph.y[graph.y >= 0]
+        if numbers is not None and numbers.any():
+            columns = graph.x[:, torch.from_numpy(numbers).to(graph.x.device)].double().cpu()
+            found = np.quantile(columns.numpy(), (0.25, 0.5, 0.75), axis=0)
+            quartiles = _rounded(torch.from_numpy(found.T.ravel()))
         return cls(
             means=_rounded(graph.x.float().mean(0)),
             deviations=_rounded(graph.x.float().std(0, correction=0)),
             log_degree=(float(f"{degree.mean():.4g}"), float(f"{degree.std(correction=0):.4g}")),
             predicted=_shares(probabilities[unseen].argmax(1), probabilities.shape[1]),
             labels=_shares(labels, probabilities.shape[1]),
-            quartiles=_quartiles(graph, numbers),
+            quartiles=quartiles,
         )
 
     def check(self, num_features: int, num_classes: int) -> None:
@@ -109,18 +106,7 @@ class TrainingStatistics:
         features: Sequence[str] = (),
         classes: Sequence[str],
     ) -> list[str]:
-        """Sentences about what differs clearly, at most two.
-
-        Args:
-            graph: The graph of the new nodes.
-            rows: The new nodes.
-            probabilities: Predictions for them.
-            features: Names of the features.
-            classes: Names of the classes.
-
-        Shapes:
-            probabilities: (M, C)
-        """
+        """Sentences about how new nodes, some rows of a graph, clearly differ; at most two."""
         if len(probabilities) < 2:
             return []
         names = features or [f"feature {index}" for index in range(graph.num_features)]
@@ -171,15 +157,6 @@ class TrainingStatistics:
         return [f"a node has typically {now} neighbours, {before} in training"]
 
 
-def _quartiles(graph: Data, numbers: NDArray[np.bool_] | None) -> tuple[float, ...]:
-    """Quartiles of some features, one feature after the other."""
-    if numbers is None or not numbers.any():
-        return ()
-    columns = graph.x[:, torch.from_numpy(numbers).to(graph.x.device)].double().cpu().numpy()
-    found = np.quantile(columns, (0.25, 0.5, 0.75), axis=0)
-    return _rounded(torch.from_numpy(found.T.ravel()))
-
-
 def _log_degrees(graph: Data) -> Tensor:
     degree = torch.bincount(graph.edge_index[0].cpu(), minlength=int(graph.num_nodes))
     return degree.double().log1p()
@@ -207,17 +184,11 @@ Tables = tuple[Any, Any]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NewNodes:
-    """Nodes to predict, in a graph that may hold known nodes before them.
+    """Nodes to predict, in a graph that may hold known nodes before them."""
 
-    Args:
-        tables: The graph with all nodes.
-        rows: The nodes to predict, a slice or their indices.
-        attached: Whether there are known nodes before them.
-    """
-
-    tables: TableGraph
-    rows: Any
-    attached: bool = False
+    tables: TableGraph  # all nodes
+    rows: Any  # those to predict, a slice or their indices
+    attached: bool = False  # whether there are known nodes before them
 
     def without(self, labelled: NDArray[np.bool_]) -> NewNodes:
         """The nodes to predict that have no label; `labelled` holds one value for each, (M,)."""
@@ -260,32 +231,24 @@ def build_new_nodes(
         name = table_name(new[0], "nodes")
         raise ValueError(f"{name} has no rows; at least one new node is needed.")
     check_columns(new[0], encoder.input_columns, "nodes")
-    encoder.check_rows(new[0])  # before concatenation, so that errors give the row of the new table
-    tables = build_graph(*_concatenate(known, new, columns), columns, encoder)
+    # what follows is checked on the new tables alone, so that errors give their rows
+    encoder.check_rows(new[0])
+    pairs = zip(known, new, strict=True)
+    nodes, edges = (import_pandas().concat(pair, ignore_index=True) for pair in pairs)
+    if (id := columns.id) is not None:
+        for table in (known[0], new[0]):
+            check_columns(table, [id], "nodes")
+        again = new[0][id].isin(known[0][id])
+        if again.any():
+            raise ValueError(
+                f"{int(again.sum())} of the new nodes are in the known graph already, the first is "
+                f"{new[0][id][again].iloc[0]!r}; give new nodes only."
+            )
+        ids = id_index(nodes[id], table_name(new[0], "nodes"))
+        source, target = edge_ends(new[1], columns, Notes())
+        edge_rows(new[1][source], new[1][target], ids, table_name(new[1], "edges"))
+    tables = build_graph(nodes, edges, columns, encoder)
     return NewNodes(tables=tables, rows=slice(len(known[0]), None), attached=True)
-
-
-def _concatenate(known: Tables, new: Tables, columns: TableColumns) -> Tables:
-    """Known tables with new rows below them."""
-    import pandas
-
-    nodes, edges = (pandas.concat(pair, ignore_index=True) for pair in zip(known, new, strict=True))
-    id = columns.id
-    if id is None:
-        return nodes, edges
-    for table in (known[0], new[0]):
-        check_columns(table, [id], "nodes")
-    again = new[0][id].isin(known[0][id])
-    if again.any():
-        raise ValueError(
-            f"{int(again.sum())} of the new nodes are in the known graph already, the first is "
-            f"{new[0][id][again].iloc[0]!r}; give new nodes only."
-        )
-    # checked on the new table alone, so that errors give its rows
-    ids = id_index(nodes[id], table_name(new[0], "nodes"))
-    source, target = edge_ends(new[1], columns, Notes())
-    edge_rows(new[1][source], new[1][target], ids, table_name(new[1], "edges"))
-    return nodes, edges
 
 
 class Refit(NamedTuple):
@@ -314,7 +277,6 @@ def all_labels(task: Task) -> Task:
 
 
 T = TypeVar("T")
-UNDECIDED = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5)  # shares of nodes left undecided, for results
 
 
 class Threshold(NamedTuple):
@@ -325,11 +287,7 @@ class Threshold(NamedTuple):
 
     @classmethod
     def best(
-        cls,
-        probabilities: Tensor,
-        labels: Tensor,
-        positive: int | None,
-        costs: Costs | None = None,
+        cls, probabilities: Tensor, labels: Tensor, positive: int | None, costs: Costs | None = None
     ) -> Self | None:
         """The threshold with the best F1 or lowest cost on validation nodes; None without one."""
         if positive is None or not len(labels):
@@ -363,53 +321,26 @@ class Prior(NamedTuple):
         mean = calibrator(probabilities).double().mean(0)
         return cls(calibrator, tuple(mean.tolist()))
 
-    def as_dict(self) -> dict[str, Any]:
-        """The fields as JSON types."""
-        return {"calibrator": self.calibrator.as_dict(), "shares": list(self.shares)}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """Rebuild from `as_dict`."""
-        return cls(Calibrator.from_dict(content["calibrator"]), tuple(content["shares"]))
-
 
 @dataclass(frozen=True, kw_only=True)
 class ModelInfo:
-    """What a model needs to predict tables, and what is known about it.
+    """What a model needs to predict tables, and what is known about it."""
 
-    Args:
-        encoder: Turns rows into features; None for a model that was trained on a graph.
-        columns: The columns of the training tables.
-        calibrator: Fitted on the validation nodes.
-        threshold: For two classes, where one could be chosen.
-        cost_curve: What other thresholds do on validation, to choose one by costs.
-        test_scores: Metrics on the test nodes in percent; None for one that is undefined.
-        trained_on: Where the training tables were; None for objects in memory.
-        refit: If the model was fitted again to all labels; the test scores are from before.
-        statistics: Means over the training graph, which new nodes are compared with.
-        prior: What probabilities are corrected with where classes have other shares.
-        risk: What leaving nodes undecided gains on validation.
-        integer_labels: Whether classes were integers in a DataFrame; predictions then are, too.
-        counts: Nodes and edges of the training graph, and labels for validation and test.
-        confusion: On the test nodes; rows are true classes.
-        calibration: Calibration errors on the test nodes in percent, before and after.
-    """
-
-    encoder: FeatureEncoder | None = None
-    columns: TableColumns = field(default_factory=TableColumns)
+    encoder: FeatureEncoder | None = None  # None for a model that was trained on a graph
+    columns: TableColumns = field(default_factory=TableColumns)  # of the training tables
     calibrator: Calibrator | None = None
     threshold: Threshold | None = None
-    cost_curve: CostCurve | None = None
-    test_scores: dict[str, float | None] = field(default_factory=dict)
-    trained_on: TrainedOn | None = None
-    refit: Refit | None = None
-    statistics: TrainingStatistics | None = None
-    prior: Prior | None = None
-    risk: RiskCurve | None = None
-    integer_labels: bool = False
-    counts: dict[str, int] = field(default_factory=dict)
-    confusion: list[list[int]] | None = None
-    calibration: dict[str, float | None] = field(default_factory=dict)
+    cost_curve: CostCurve | None = None  # what thresholds do on validation, for other costs
+    test_scores: dict[str, float | None] = field(default_factory=dict)  # in percent
+    trained_on: TrainedOn | None = None  # None for objects in memory
+    refit: Refit | None = None  # if fitted again to all labels; the scores are from before
+    statistics: TrainingStatistics | None = None  # which new nodes are compared with
+    prior: Prior | None = None  # corrects probabilities where classes have other shares
+    risk: RiskCurve | None = None  # what leaving nodes undecided gains on validation
+    integer_labels: bool = False  # in a DataFrame; predictions then are integers as well
+    counts: dict[str, int] = field(default_factory=dict)  # nodes, edges, validation and test
+    confusion: list[list[int]] | None = None  # on the test nodes; rows are true classes
+    calibration: dict[str, float | None] = field(default_factory=dict)  # errors, before and after
 
     def check(self, num_features: int, num_classes: int) -> None:
         """Raise ValueError if the parts, read from a file, do not fit the model or one another."""
@@ -437,7 +368,12 @@ class ModelInfo:
             raise ValueError(f"the threshold must be a number, got {short(self.threshold.value)}")
         if self.prior is not None and len(self.prior.shares) != num_classes:
             raise ValueError(f"the prior must hold {num_classes} shares")
-        if self.confusion is not None and not _is_square(self.confusion, num_classes):
+        rows = self.confusion if isinstance(self.confusion, list) else [self.confusion]
+        square = len(rows) == num_classes and all(
+            isinstance(row, list) and len(row) == num_classes and all(type(n) is int for n in row)
+            for row in rows
+        )
+        if self.confusion is not None and not square:
             raise ValueError(f"the confusion matrix must hold {num_classes} rows of counts")
 
     def with_costs(self, costs: Costs) -> ModelInfo:
@@ -451,64 +387,56 @@ class ModelInfo:
         curve = self.cost_curve._replace(costs=costs)
         return replace(self, threshold=threshold, cost_curve=curve)
 
-    def decisions(self) -> dict[str, Any]:
-        """What a result says about the model: labels it was fitted to again, and abstention."""
-        levels = [] if self.risk is None else map(self.risk.at_share, UNDECIDED)
-        return {
-            "refit": None if self.refit is None else self.refit._asdict(),
-            "validation": None if self.risk is None else self.risk.nodes,
-            "abstention": [level._asdict() for level in dict.fromkeys(levels)],
-        }
-
     def as_dict(self) -> dict[str, Any]:
         """The record as stored, without what is unknown."""
-        extra: dict[str, Any] = {}
-        if self.calibrator is not None:
-            extra["calibrator"] = self.calibrator.as_dict()
-        extra["test"] = self.test_scores
-        if self.trained_on is not None:
-            extra["trained_on"] = self.trained_on._asdict()
-        if self.refit is not None:
-            extra["refit"] = self.refit._asdict()
-        if self.statistics is not None:
-            extra["statistics"] = self.statistics.as_dict()
-        if self.prior is not None:
-            extra["prior"] = self.prior.as_dict()
-        if self.risk is not None:
-            extra["risk"] = {"nodes": self.risk.nodes, "levels": list(map(list, self.risk.levels))}
-        if self.threshold is not None:
-            extra["flag"] = {"class": self.threshold.positive, "from": self.threshold.value}
-        if self.cost_curve is not None:
-            extra["cost_curve"] = self.cost_curve._asdict()
-        if self.integer_labels:
-            extra["integer_labels"] = True
-        if self.confusion is not None:
-            extra |= {"counts": self.counts, "confusion": self.confusion}
-            extra["calibration"] = self.calibration
-        if self.encoder is not None:
-            extra |= {"columns": asdict(self.columns), "encoder": self.encoder.as_dict()}
-        return extra
+        prior, risk, flag = self.prior, self.risk, self.threshold
+        tested, encoded = self.confusion is not None, self.encoder is not None
+        extra = {
+            "calibrator": self.calibrator and self.calibrator.as_dict(),
+            "test": self.test_scores,
+            "trained_on": self.trained_on and self.trained_on._asdict(),
+            "refit": self.refit and self.refit._asdict(),
+            "statistics": self.statistics and self.statistics.as_dict(),
+            "prior": prior and {"calibrator": prior[0].as_dict(), "shares": list(prior.shares)},
+            "risk": risk and {"nodes": risk.nodes, "levels": list(map(list, risk.levels))},
+            "flag": flag and {"class": flag.positive, "from": flag.value},
+            "cost_curve": self.cost_curve and self.cost_curve._asdict(),
+            "integer_labels": self.integer_labels or None,
+            "counts": self.counts if tested else None,
+            "confusion": self.confusion,
+            "calibration": self.calibration if tested else None,
+            "columns": asdict(self.columns) if encoded else None,
+            "encoder": self.encoder and self.encoder.as_dict(),
+        }
+        return {name: value for name, value in extra.items() if value is not None}
 
     @classmethod
     def from_dict(cls, extra: Mapping[str, Any]) -> Self:
         """Read what `as_dict` gave; a model saved without any of it has an empty record."""
-        flag, calibrator = extra.get("flag"), extra.get("calibrator")
+
+        def read(name: str, make: Callable[..., T]) -> T | None:
+            return make(extra[name]) if extra.get(name) is not None else None
+
+        def read_risk(part: Mapping[str, Any]) -> RiskCurve:
+            return RiskCurve(part["nodes"], tuple(Abstention(*level) for level in part["levels"]))
+
+        def read_prior(part: Mapping[str, Any]) -> Prior:
+            return Prior(Calibrator.from_dict(part["calibrator"]), tuple(part["shares"]))
+
         encoded = "encoder" in extra and "columns" in extra
         try:
             return cls(
                 encoder=FeatureEncoder.from_dict(extra["encoder"]) if encoded else None,
                 columns=TableColumns(**extra["columns"]) if encoded else TableColumns(),
-                calibrator=None if calibrator is None else Calibrator.from_dict(calibrator),
-                threshold=None if flag is None else Threshold(flag["class"], flag["from"]),
-                cost_curve=CostCurve.from_dict(extra["cost_curve"])
-                if "cost_curve" in extra
-                else None,
+                calibrator=read("calibrator", Calibrator.from_dict),
+                threshold=read("flag", lambda part: Threshold(part["class"], part["from"])),
+                cost_curve=read("cost_curve", CostCurve.from_dict),
                 test_scores=dict(extra.get("test", {})),
-                trained_on=TrainedOn(**extra["trained_on"]) if "trained_on" in extra else None,
-                refit=Refit(**extra["refit"]) if "refit" in extra else None,
-                statistics=_read(TrainingStatistics.from_dict, extra, "statistics"),
-                prior=_read(Prior.from_dict, extra, "prior"),
-                risk=_read(_risk_curve, extra, "risk"),
+                trained_on=read("trained_on", lambda part: TrainedOn(**part)),
+                refit=read("refit", lambda part: Refit(**part)),
+                statistics=read("statistics", TrainingStatistics.from_dict),
+                prior=read("prior", read_prior),
+                risk=read("risk", read_risk),
                 integer_labels=bool(extra.get("integer_labels", False)),
                 counts=dict(extra.get("counts", {})),
                 confusion=extra.get("confusion"),
@@ -516,24 +444,6 @@ class ModelInfo:
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"extra was not written by TableModel: {error!r}.") from error
-
-
-def _is_square(matrix: Any, size: int) -> bool:
-    """Whether a part of a file is a matrix of counts."""
-    rows = matrix if isinstance(matrix, list) and len(matrix) == size else [None]
-    return all(
-        isinstance(row, list) and len(row) == size and all(isinstance(n, int) for n in row)
-        for row in rows
-    )
-
-
-def _read(read: Callable[[Any], T], extra: Mapping[str, Any], name: str) -> T | None:
-    """A part that models of former versions do not have."""
-    return read(extra[name]) if name in extra else None
-
-
-def _risk_curve(content: Mapping[str, Any]) -> RiskCurve:
-    return RiskCurve(content["nodes"], tuple(Abstention(*level) for level in content["levels"]))
 
 
 @one_line_errors()
@@ -550,7 +460,12 @@ def open_new_nodes(
 ) -> NewNodes:
     """Encode new tables as those of training; the arguments are those of `TableModel.open`."""
     if is_graph_file(nodes):
-        return _open_file(info, Path(nodes), edges, known, only_unlabelled)
+        for name, value in (("edges", edges), ("known", known)):
+            if value is not None:
+                raise ValueError(f"{nodes} does not take {name}: it holds a whole graph.")
+        graph = open_graph_file(Path(nodes), info.columns, info.encoder)
+        new = NewNodes(tables=graph, rows=slice(None))
+        return new.without((graph.graph.y >= 0).numpy()) if only_unlabelled else new
     if info.encoder is None:
         raise ValueError("This model was trained on a graph and cannot encode tables.")
     names = {role: getattr(info.columns, role) for role in ("id", "source", "target")}
@@ -562,18 +477,6 @@ def open_new_nodes(
     if not only_unlabelled:
         return new
     return new.without(has_class(tables[0], info.columns.label, classes))
-
-
-def _open_file(
-    info: ModelInfo, path: Path, edges: Any, known: Any, only_unlabelled: bool
-) -> NewNodes:
-    """Open a file that holds a whole graph."""
-    for name, value in (("edges", edges), ("known", known)):
-        if value is not None:
-            raise ValueError(f"{path} does not take {name}: it holds a whole graph.")
-    tables = open_graph_file(path, info.columns, info.encoder)
-    new = NewNodes(tables=tables, rows=slice(None))
-    return new.without((tables.graph.y >= 0).numpy()) if only_unlabelled else new
 
 
 def training_paths(info: ModelInfo) -> tuple[str | None, ...]:
@@ -607,17 +510,6 @@ def holds_integers(nodes: Any, label: str | None, classes: Sequence[str]) -> boo
     return kind in ("i", "u", "f") and all(name.lstrip("-").isdigit() for name in classes)
 
 
-TYPES = {
-    "num_features": int,
-    "num_classes": int,
-    "class_names": list,
-    "history": list,
-    "fields": dict,
-    "extra": dict,
-}
-"""The type of every part of the description that loading needs."""
-
-
 @one_line_errors()
 def load_model(folder: str | Path, *, device: str | torch.device = "cpu") -> Method:
     """Read a method that `save` wrote, ready to predict.
@@ -631,7 +523,8 @@ def load_model(folder: str | Path, *, device: str | torch.device = "cpu") -> Met
     """
     target = pick_device(device)
     about, tensors = read_model(folder)
-    for part, kind in TYPES.items():
+    parts = ("num_features", "num_classes", "class_names", "history", "fields", "extra")
+    for part, kind in zip(parts, (int, int, list, list, dict, dict), strict=True):
         if not isinstance(about.get(part), kind):
             raise ValueError(f"{folder} is damaged: {part!r} is missing or has the wrong type.")
     name, params, version = about["method"], about["fields"], about["evengraph"]
@@ -659,7 +552,7 @@ def load_model(folder: str | Path, *, device: str | torch.device = "cpu") -> Met
     try:
         method = kind(**params)
         with seeded(0):  # networks draw random weights before theirs are loaded
-            method.restore(about, tensors, target)
+            restore_method(method, about, tensors, target)
     except TensorMismatchError as error:
         raise ValueError(
             f"{folder} was saved by evengraph {version}, and its tensors do not fit {kind.title} "

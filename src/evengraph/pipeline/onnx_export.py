@@ -25,6 +25,7 @@ from evengraph.methods import (
     Method,
     Unison,
 )
+from evengraph.methods.bases.method import model_input
 from evengraph.nn.onnx_graph import OnnxGraph
 from evengraph.ops.sparse import neighbour_averages
 from evengraph.ops.trees import class_logits, first_digits, largest_up_to
@@ -39,97 +40,65 @@ FEATURES = "encoded features of the node"
 
 
 class RowInput(NamedTuple):
-    """A table that a row model takes, one row per node.
+    """A table that a row model takes, one row per node."""
 
-    Args:
-        width: Number of columns.
-        about: What it holds. Inputs of two methods with the same name and description are the same.
-        fitted: Whether its values depend on the fitted method, so that no two methods share it.
-    """
-
-    width: int
-    about: str
-    fitted: bool = False
+    width: int  # number of columns
+    about: str  # inputs of two methods with the same name and description are the same
+    fitted: bool = False  # values depend on the fitted method: no two methods share it
 
 
 @runtime_checkable
 class RowModel(Protocol):
-    """What can be exported: rows from the graph, and probabilities from rows.
-
-    The methods of evengraph have their adapters below; one of another package has these functions
-    itself.
-    """
+    """What can be exported: an adapter below, or a method of another package with these."""
 
     def row_inputs(self) -> dict[str, RowInput]:
         """The tables that it takes, by name."""
-        ...
 
     def rows(self, graph: Data) -> dict[str, Tensor]:
         """These tables of a graph, which `model_input` returned, float32, (N, width) each."""
-        ...
 
     def onnx_probabilities(self, onnx: OnnxGraph, rows: Mapping[str, str]) -> str:
         """Add what computes probabilities, (N, C), from the inputs, which are given by name."""
-        ...
-
-
-class _Part(NamedTuple):
-    """A method of an average."""
-
-    method: Method
-    model: RowModel
-    weight: float
-    names: dict[str, str]
 
 
 def export_onnx(
     method: Method, path: str | Path, info: ModelInfo | None = None
 ) -> dict[str, RowInput]:
-    """Write a fitted method as an ONNX file, completely or not at all.
+    """Write a fitted method, or an average of such, as an ONNX file; returns its inputs by name.
 
-    Args:
-        method: One that predicts each node from its row, or an average of such methods.
-        path: The file.
-        info: What else is known of the model; its features and threshold are stored in the file.
-
-    Returns:
-        The inputs of the file by name, with their widths and what they hold.
+    Of `info`, the features and the threshold are stored in the file.
     """
     parts, inputs = _parts(method)
     onnx = OnnxGraph()
     for name, item in inputs.items():
         onnx.input(name, item.width, item.about)
-    votes = [part.model.onnx_probabilities(onnx, part.names) for part in parts]
-    mean = onnx.weighted_mean(votes, [part.weight for part in parts])
-    texts = {name: json.dumps(value) for name, value in _metadata(method, info).items()}
-    write_atomic(onnx.serialised(mean, method.num_classes_, texts), Path(path))
-    return inputs
-
-
-def _metadata(method: Method, info: ModelInfo | None) -> dict[str, Any]:
-    """What the file says about the model, as JSON values by name."""
+    votes = [model.onnx_probabilities(onnx, names) for _, model, _, names in parts]
+    mean = onnx.weighted_mean(votes, [weight for _, _, weight, _ in parts])
     classes = [str(name) for name in method.classes_]
-    about: dict[str, Any] = {
-        "evengraph": __version__,
-        "method": method.full_title,
-        "classes": classes,
-    }
+    about: dict[str, Any] = {"evengraph": __version__, "method": method.full_title}
+    about["classes"] = classes
     if info is not None and info.encoder is not None:
         about["features"] = list(info.encoder.names)
     if info is not None and info.threshold is not None:
         positive, value = info.threshold
         about["threshold"] = {"class": classes[positive], "from": value}
-    return about
+    texts = {name: json.dumps(value) for name, value in about.items()}
+    write_atomic(onnx.serialised(mean, method.num_classes_, texts), Path(path))
+    return inputs
 
 
 @torch.no_grad()
 def onnx_inputs(method: Method, graph: Data) -> dict[str, NDArray[np.float32]]:
     """What the exported file takes for the nodes of a graph, by name, (N, width) each."""
     rows = {}
-    for part in _parts(method)[0]:
-        for name, table in part.model.rows(part.method.model_input(graph)).items():
-            rows[part.names[name]] = np.ascontiguousarray(table.float().cpu().numpy())
+    for one, model, _, names in _parts(method)[0]:
+        for name, table in model.rows(model_input(one, graph)).items():
+            rows[names[name]] = np.ascontiguousarray(table.float().cpu().numpy())
     return rows
+
+
+_Part = tuple[Method, RowModel, float, dict[str, str]]
+"""A method of an average, what exports it, its weight, and the names of its inputs in the file."""
 
 
 def _parts(method: Method) -> tuple[list[_Part], dict[str, RowInput]]:
@@ -137,42 +106,26 @@ def _parts(method: Method) -> tuple[list[_Part], dict[str, RowInput]]:
     parts: list[_Part] = []
     inputs: dict[str, RowInput] = {}
     method.classes_  # noqa: B018 - raises unless it is fitted
-    for number, (one, weight) in enumerate(_averaged_methods(method), start=1):
-        model = row_model(one)
-        if model is None:
-            raise ValueError(_refusal(method, one))
+    members, weights = getattr(method, "members_", None), getattr(method, "weights_", None)
+    if not isinstance(members, list) or not isinstance(weights, list):
+        members, weights = [method], [1.0]  # it averages no others
+    for number, (one, weight) in enumerate(zip(members, weights, strict=True), start=1):
+        adapter = ADAPTERS.get(type(one))
+        if not isinstance(one, RowModel) and adapter is None:
+            able = ", ".join(name for name, kind in METHODS.items() if can_export(kind))
+            inside = "" if one is method else f" (in the average of {method.title})"
+            raise ValueError(
+                f"{one.title}{inside} cannot be exported: it does not predict a node from its row "
+                f"alone. Methods that can be: {able}, and averages of them."
+            )
+        model: RowModel = one if adapter is None else adapter(one)
         names = {}
         for name, item in model.row_inputs().items():
             shared = not item.fitted and inputs.get(name, item) == item
             names[name] = name if shared or name not in inputs else f"{name}_{number}"
             inputs[names[name]] = item
-        parts.append(_Part(one, model, weight, names))
+        parts.append((one, model, weight, names))
     return parts, inputs
-
-
-def _averaged_methods(method: Method) -> list[tuple[Method, float]]:
-    """The methods whose probabilities a method averages, and their weights; most are alone."""
-    members, weights = getattr(method, "members_", None), getattr(method, "weights_", None)
-    if not isinstance(members, list) or not isinstance(weights, list):
-        return [(method, 1.0)]
-    return list(zip(members, weights, strict=True))
-
-
-def _refusal(method: Method, part: Method) -> str:
-    names = ", ".join(name for name, kind in METHODS.items() if can_export(kind))
-    inside = "" if part is method else f" (in the average of {method.title})"
-    return (
-        f"{part.title}{inside} cannot be exported: it does not predict a node from its row alone. "
-        f"Methods that can be: {names}, and averages of them."
-    )
-
-
-def row_model(method: Method) -> RowModel | None:
-    """A method as what can be exported; None if it does not predict a node from its row alone."""
-    if isinstance(method, RowModel):
-        return method
-    adapter = ADAPTERS.get(type(method))
-    return None if adapter is None else adapter(method)
 
 
 def can_export(kind: type[Method]) -> bool:
@@ -291,7 +244,8 @@ class _Boosting(NamedTuple):
     def rows(self, graph: Data) -> dict[str, Tensor]:
         nodes = torch.arange(graph.num_nodes, device=graph.x.device)
         inputs = self.row_inputs()
-        parts = self.method._values(graph, nodes).split([i.width for i in inputs.values()], dim=1)
+        widths = [item.width for item in inputs.values()]
+        parts = self.method._unrounded(graph, nodes).split(widths, dim=1)
         return dict(zip(inputs, parts, strict=True))
 
     def onnx_probabilities(self, onnx: OnnxGraph, rows: Mapping[str, str]) -> str:
@@ -348,14 +302,9 @@ ADAPTERS: Mapping[type[Method], Callable[[Any], RowModel]] = {
 def hop_inputs(
     width: int, hops: int, relations: int, *, degree: bool, scaled: bool = False
 ) -> dict[str, RowInput]:
-    """The inputs of a model on features and means over neighbours.
+    """The inputs of a model on `width` features and means over neighbours.
 
-    Args:
-        width: Features of a node.
-        hops: How many means.
-        relations: Relations with a mean of their own.
-        degree: Whether the logarithm of the degree is a column.
-        scaled: Whether means are those of columns that the model has scaled.
+    With the logarithm of the degree as a column, or means of columns that the model has scaled.
     """
     inputs = {"features": RowInput(width, FEATURES)}
     if not hops:

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
 from evengraph.core.errors import short, unknown
 from evengraph.core.files import packaged
 from evengraph.core.untrusted import MAX_INTEGER
-from evengraph.methods import METHODS
+from evengraph.methods import METHODS, Method
 from evengraph.methods.bases.method import split_words
 from evengraph.metrics.registry import HEADLINE
 
@@ -22,6 +22,9 @@ MOST_SEEDS = 1000
 MOST_LISTED = 10_000
 MAX_FLOAT = 1e300
 SEED_DIGITS = 10
+
+
+_type_hints = cache(get_type_hints)
 
 
 def known_method(name: str) -> str:
@@ -38,9 +41,8 @@ def parse_seeds(text: str) -> list[int]:
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", part)
         if match is None:
-            raise ValueError(
-                f"seeds must be whole numbers such as 5,6,7 or 5-24, got {short(text)}."
-            )
+            example = "whole numbers such as 5,6,7 or 5-24"
+            raise ValueError(f"seeds must be {example}, got {short(text)}.")
         if max(map(len, match.groups(""))) > SEED_DIGITS:
             raise ValueError(f"seeds must be below 2^32, got {short(part.strip())}.")
         first, last = int(match[1]), int(match[2] or match[1])
@@ -71,23 +73,29 @@ def parse_fields(cls: type, assignments: Iterable[str]) -> dict[str, Any]:
         name, equals, text = assignment.partition("=")
         if not equals:
             raise ValueError(f"a parameter must be set as name=value, got {assignment!r}.")
-        if name.strip() in former_params(cls):
+        if name.strip() in _former_params(cls):
             values |= cls.current_params({name.strip(): text.strip()})  # type: ignore[attr-defined]
         else:
             values[name.strip()] = parse_field(cls, name.strip(), text.strip())
     return values
 
 
-def former_params(cls: type) -> Mapping[str, str]:
-    """Names of earlier versions that are still accepted, and what replaced them."""
-    names: Mapping[str, str] = getattr(cls, "former_params", {})
-    return names
+def _former_params(cls: type) -> Iterable[str]:
+    """Names of earlier versions that are still accepted."""
+    return cast(Iterable[str], getattr(cls, "former_params", ()))
+
+
+def renamed_params(cls: type[Method], params: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters as users write them, with former ones replaced by what they stand for."""
+    former = {name: value for name, value in params.items() if name in cls.former_params}
+    others = {name: value for name, value in params.items() if name not in former}
+    return others | cls.current_params(former) if former else others
 
 
 def parse_field(cls: type, name: str, text: str) -> Any:
     """Read one value."""
     check_field(cls, name)
-    fixed, kind = split_words(get_type_hints(cls)[name])
+    fixed, kind = split_words(_type_hints(cls)[name])
     if text in fixed:
         return text
     if get_origin(kind) is Literal:
@@ -109,13 +117,13 @@ def parse_field(cls: type, name: str, text: str) -> Any:
 def check_field(cls: type, name: str) -> None:
     """Raise ValueError for a name that a dataclass does not have."""
     names = [item.name for item in fields(cls)]
-    if name not in names and name not in former_params(cls):
+    if name not in names and name not in _former_params(cls):
         raise ValueError(unknown(f"parameter of {cls.__name__}", name, names))
 
 
 def check_type(cls: type, name: str, value: Any) -> None:
     """Raise ValueError for a value of a file that is not of the type that a dataclass declares."""
-    if name in former_params(cls):
+    if name in _former_params(cls):
         return
     words, kind = split_words(_type_hints(cls)[name])
     if kind not in (int, float, bool) or (isinstance(value, str) and value in words):
@@ -126,11 +134,6 @@ def check_type(cls: type, name: str, value: Any) -> None:
         allowed = " or ".join((describe_type(kind), *words))
         limit = f", at most {MAX_INTEGER}" if kind is int and type(value) is int else ""
         raise ValueError(f"{name} must be {allowed}{limit}, got {short(value)}.")
-
-
-@cache
-def _type_hints(cls: type) -> dict[str, Any]:
-    return get_type_hints(cls)
 
 
 def describe_type(kind: Any) -> str:
@@ -145,6 +148,8 @@ SETTING = ("dataset", "imbalance", "minority", "ratio", "method")
 PAPER = {"patience": 1_000}
 """Parameters of every method in the paper that are not the defaults."""
 
+VALUES = {*HEADLINE, *(f"{name}_std" for name in HEADLINE)}  # columns of the tables
+
 Published = dict[str, dict[str, float | None]]
 """Mean and standard deviation per metric, in percent."""
 
@@ -157,14 +162,10 @@ def paper_cell(
     *,
     table: Literal["paper", "ablation", "published"] = "paper",
 ) -> Published | None:
-    """Published values for a method in a setting.
+    """Published values for a method in a setting: the paper's, its ablation, or of other papers.
 
-    Args:
-        dataset: Name of the data set.
-        imbalance: Name of the split protocol.
-        fields: Parameters of the protocol; only those that the paper varies count.
-        name: Name of the method; its label in the other two tables.
-        table: The paper's comparison, its ablation, or values of other papers.
+    `fields` are parameters of the protocol; only those that the paper varies count. `name` is that
+    of the method; in the other two tables its label.
     """
     column = "method" if table == "paper" else "label"
     wanted = {"dataset": dataset, "imbalance": imbalance, column: name}
@@ -174,15 +175,12 @@ def paper_cell(
             and float(row["ratio"]) == fields.get("ratio")
             and (not row["minority"] or int(row["minority"]) == fields.get("minority"))
         ):
+            found = {name: float(text) for name, text in row.items() if name in VALUES and text}
             return {
-                metric: {"mean": _number(row.get(metric)), "std": _number(row.get(f"{metric}_std"))}
+                metric: {"mean": found.get(metric), "std": found.get(f"{metric}_std")}
                 for metric in HEADLINE
             }
     return None
-
-
-def _number(text: str | None) -> float | None:
-    return float(text) if text else None
 
 
 @cache
@@ -195,10 +193,7 @@ def _rows(file: str) -> list[dict[str, str]]:
 def preset_for(
     dataset: str, imbalance: str, fields: Mapping[str, Any], method: str
 ) -> dict[str, Any] | None:
-    """The parameters of a method in a setting, if there is a preset.
-
-    `fields` are all parameters of the split protocol.
-    """
+    """The parameters of a method in a setting, if there is a preset for these `fields`."""
     setting = {"dataset": dataset, "imbalance": imbalance, "method": method, **fields}
     for preset in _presets():
         if all(setting.get(name) == preset[name] for name in SETTING if name in preset):

@@ -11,7 +11,6 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.methods import Method
-from evengraph.methods.bases.search import Committee
 from evengraph.metrics.binary import flagged
 from evengraph.metrics.calibration import adjust_to_shares, estimate_shares
 from evengraph.metrics.decisions import Abstention
@@ -22,35 +21,21 @@ from evengraph.tables.cells import import_pandas
 Transform = Callable[[Tensor], Tensor]
 """Calibration or correction of probabilities, (N, C)."""
 
-ESTIMATE = "estimate"
-"""The prior that is estimated from the predictions."""
-
-VANISHED = 0.01
-"""Part of its share in training below which a class has vanished, as in estimates that failed."""
+ESTIMATE = "estimate"  # the prior that is estimated from the predictions
+VANISHED = 0.01  # part of its share in training below which a class has vanished
 
 
 class NodePredictions(NamedTuple):
-    """What a model says about some nodes.
+    """What a model says about some nodes."""
 
-    Args:
-        frame: One row per node, as `TableModel.predict` returns it.
-        drift: Sentences about how the nodes differ from training; empty if they do not.
-        shares: The class shares that probabilities are corrected for, if they are.
-        abstention: From which confidence on nodes are decided, if not from 0, and the error then.
-        aligned: Which number columns had moved as a whole and were moved back, if any.
-        graph: The graph that was predicted, with these columns moved back.
-        doubt: Why probabilities are not corrected for estimated class shares, if that was asked.
-        threshold: From which probability in the frame on nodes are flagged, if they are.
-    """
-
-    frame: Any
-    drift: list[str]
-    shares: dict[str, float] | None
-    abstention: Abstention | None
-    aligned: str = ""
-    graph: Data | None = None
-    doubt: str = ""
-    threshold: Threshold | None = None
+    frame: Any  # one row per node, as `TableModel.predict` returns it
+    drift: list[str]  # sentences about how the nodes differ from training
+    shares: dict[str, float] | None  # of classes, that probabilities are corrected for
+    abstention: Abstention | None  # from which confidence on nodes are decided, and the error then
+    aligned: str = ""  # which number columns had moved as a whole and were moved back
+    graph: Data | None = None  # that was predicted, with these columns moved back
+    doubt: str = ""  # why probabilities are not corrected for estimated class shares
+    threshold: Threshold | None = None  # from which probability in the frame on nodes are flagged
 
 
 def predict_nodes(
@@ -92,16 +77,28 @@ def _predict(
     max_error: float | None = None,
     raw: Tensor | None = None,
 ) -> NodePredictions:
-    abstention = find_abstention(info, abstain, max_error)
+    abstention = None
+    if abstain is not None and max_error is not None:
+        raise ValueError("abstain and max_error exclude each other, got both.")
+    if abstain is not None or max_error is not None:
+        if info.risk is None:
+            raise ValueError("This model holds no errors on validation: train and save it again.")
+        by_error = None if max_error is None else info.risk.at_error(max_error)
+        abstention = by_error if abstain is None else info.risk.at_share(abstain)
     if abstention is not None and prior is not None:
         raise ValueError(
             "prior excludes abstain and max_error: the errors on validation hold for its classes."
         )
     if raw is None:
         raw = method.predict_proba(given.graph)[given.rows].cpu()
-    drift = _drift(info, given, raw, classes)
+    drift: list[str] = []
+    if (training := info.statistics) is not None:
+        names = () if info.encoder is None else info.encoder.names
+        drift = training.compare(given.graph, given.rows, raw, features=names, classes=classes)
+    if given.aligned:  # what differs besides
+        drift = [line.replace(DIFFERENT, f"Also d{DIFFERENT[1:]}", 1) for line in drift]
     shares, doubt = None, ""
-    transform: Transform = info.calibrator if calibrated and info.calibrator else _unchanged
+    transform: Transform = info.calibrator if calibrated and info.calibrator else lambda rows: rows
     if prior is not None:
         correct, shares = corrected(info, prior, raw, classes)
         doubt = _doubt(info, shares, drift) if prior == ESTIMATE else ""
@@ -130,8 +127,10 @@ def _frame(
     labels = [int(name) for name in classes] if info.integer_labels else classes
     frame["class"] = [labels[index] for index in best.tolist()]
     frame["probability"] = top.tolist()
-    committee = _committee(method, given)
+    committee = method.predict_members(given.graph)
     if committee is not None:
+        part = committee._replace(probabilities=committee.probabilities[:, given.rows])
+        committee = part.to(torch.device("cpu"))
         members = torch.stack([transform(part) for part in committee.probabilities])
         low, high = committee._replace(probabilities=members).interval(best)
         frame["low"] = torch.minimum(low, top).tolist()
@@ -144,22 +143,6 @@ def _frame(
     if committee is not None:
         frame["agreement"] = committee.agreement(best).tolist()
     return frame
-
-
-def find_abstention(
-    info: ModelInfo, abstain: float | None, max_error: float | None
-) -> Abstention | None:
-    """From which confidence on to decide, by a share of undecided nodes or by the error."""
-    if abstain is None and max_error is None:
-        return None
-    if abstain is not None and max_error is not None:
-        raise ValueError("abstain and max_error exclude each other, got both.")
-    if info.risk is None:
-        raise ValueError("This model holds no errors on validation: train and save it again.")
-    if abstain is not None:
-        return info.risk.at_share(abstain)
-    assert max_error is not None
-    return info.risk.at_error(max_error)
 
 
 def corrected(
@@ -187,34 +170,10 @@ def corrected(
     return transform, dict(zip(classes, shares.tolist(), strict=True))
 
 
-def _unchanged(probabilities: Tensor) -> Tensor:
-    return probabilities
-
-
-def _committee(method: Method, given: ModelInput) -> Committee | None:
-    committee = method.predict_members(given.graph)
-    if committee is None:
-        return None
-    part = committee._replace(probabilities=committee.probabilities[:, given.rows])
-    return part.to(torch.device("cpu"))
-
-
-def _drift(info: ModelInfo, given: ModelInput, raw: Tensor, classes: Sequence[str]) -> list[str]:
-    """What differs from training, besides the columns that were moved back."""
-    if info.statistics is None:
-        return []
-    names = () if info.encoder is None else info.encoder.names
-    lines = info.statistics.compare(given.graph, given.rows, raw, features=names, classes=classes)
-    if not given.aligned:
-        return lines
-    return [line.replace(DIFFERENT, f"Also d{DIFFERENT[1:]}", 1) for line in lines]
-
-
 def _doubt(info: ModelInfo, shares: Mapping[str, float], drift: Sequence[str]) -> str:
     """Why estimated class shares cannot be trusted; empty if they can.
 
-    Features that differ may come from other shares alone, but the estimate cannot tell, and is far
-    off if they do not: not to correct costs less.
+    Features may differ because of other shares alone, but if not, the estimate is far off.
     """
     before = info.prior.shares if info.prior else ()
     pairs = zip(shares.items(), before, strict=True)

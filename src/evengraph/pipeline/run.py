@@ -26,8 +26,9 @@ from evengraph.core.records import Record, mean_and_deviation
 from evengraph.core.task import Task
 from evengraph.inspection.measures import count_edges
 from evengraph.methods import METHODS, Method, portfolio
+from evengraph.methods.bases.method import SHARED_SEARCH_SPACE, changed_params
 from evengraph.metrics.binary import positive_class
-from evengraph.metrics.decisions import Costs
+from evengraph.metrics.decisions import Costs, RiskCurve
 from evengraph.metrics.evaluation import Validation
 from evengraph.metrics.registry import METRICS, comparable_metrics
 from evengraph.pipeline.comparison import Comparison, Standing, conclude
@@ -42,6 +43,7 @@ from evengraph.pipeline.executor import (
     Result,
     describe,
 )
+from evengraph.pipeline.model_info import Refit
 from evengraph.pipeline.parameters import PAPER, paper_cell
 from evengraph.pipeline.sources import GraphOnDisk, open_source
 from evengraph.splits import SplitProtocol
@@ -50,8 +52,7 @@ from evengraph.splits import SplitProtocol
 class Splits:
     """The splits of one graph by one protocol; the same one is not drawn twice in a row.
 
-    Keeps what a comparison needs of all splits: their sizes, and the order of the classes, which
-    some protocols change. A copy that is sent to a worker holds the protocol alone.
+    Keeps their sizes, and the order of the classes, which some protocols change.
     """
 
     def __init__(self, protocol: SplitProtocol) -> None:
@@ -64,17 +65,14 @@ class Splits:
     def __call__(self, graph: Data, *, seed: int) -> Task:
         """The split of a seed."""
         if self._drawn is None or self._drawn[0] != seed:
-            self._drawn = seed, self._draw(graph, seed)
+            task = self.protocol(graph, seed=seed)
+            self._drawn = seed, task
+            self._ratios[seed] = float(task.test.sum() / (task.train.sum() + task.val.sum()))
+            if not self.classes:
+                self.class_counts = labels_per_class(task.graph)
+                names = getattr(task.graph, "class_names", None) or range(len(self.class_counts))
+                self.classes = [str(name) for name in names]
         return self._drawn[1]
-
-    def _draw(self, graph: Data, seed: int) -> Task:
-        task = self.protocol(graph, seed=seed)
-        self._ratios[seed] = float(task.test.sum() / (task.train.sum() + task.val.sum()))
-        if not self.classes:
-            self.class_counts = labels_per_class(task.graph)
-            names = getattr(task.graph, "class_names", None) or range(len(self.class_counts))
-            self.classes = [str(name) for name in names]
-        return task
 
     def overlap(self, graph: Data, seeds: Sequence[int]) -> float:
         """Mean ratio of test nodes to other labelled nodes."""
@@ -83,41 +81,26 @@ class Splits:
                 self(graph, seed=seed)
         return fmean(self._ratios[seed] for seed in seeds)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, Any]:  # workers get the protocol alone
         return vars(Splits(self.protocol))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RunPlan:
-    """Methods to run on a graph, with everything looked up.
-
-    Args:
-        dataset: Name of the graph.
-        graph: The graph.
-        protocol: The split protocol.
-        methods: By name or label; every fit takes a fresh copy.
-        seeds: One fit each; a seed decides the split and everything random in the method.
-        metric: What methods are compared by.
-        budget: Settings to try per method; the first is the one given.
-        positive: For two classes, the positive one. By default the rarer.
-        k: For two classes, the k of precision at k.
-        costs: For two classes, the costs of misses and false alarms that set the threshold.
-        compares: Whether the methods are compared, by default if there are several.
-        disk: The graph on disk, if it is not in memory; `graph` then holds its labels alone.
-    """
+    """Methods to run on a graph, with everything looked up; see `Job` for what it has as well."""
 
     dataset: str
     graph: Data
     protocol: SplitProtocol
-    methods: Mapping[str, Method]
-    seeds: Sequence[int]
-    metric: str = "balanced_accuracy"
-    budget: int = 1
+    methods: Mapping[str, Method]  # by name or label; every fit takes a fresh copy
+    seeds: Sequence[int]  # decide the split and everything random in the method
+    metric: str = "balanced_accuracy"  # to compare by
+    budget: int = 1  # settings to try per method; the first is the one given
     positive: int | None = None
     k: int | None = None
     costs: Costs | None = None
-    compares: bool = False
-    disk: GraphOnDisk | None = None
+    compares: bool = False  # also if there is one method
+    disk: GraphOnDisk | None = None  # `graph` then holds the labels alone
 
     @property
     def imbalance(self) -> str:
@@ -171,17 +154,15 @@ class RunPlan:
             for index, method in enumerate(self.tried[label])
         ]
 
-    def num_edges(self, graph: Data) -> int:
+    @cached_property
+    def num_edges(self) -> int:
         """Edges as `evengraph inspect` counts them, each once."""
         if self.disk is not None:
             return int(self.disk.packed.num_edges) // 2
-        if graph.edge_index is self.graph.edge_index:
-            return self._num_edges
-        return count_edges(graph.edge_index.cpu().numpy(), int(graph.num_nodes))
-
-    @cached_property
-    def _num_edges(self) -> int:
         return count_edges(self.graph.edge_index.cpu().numpy(), int(self.graph.num_nodes))
+
+
+UNDECIDED = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5)  # shares of nodes left undecided, for results
 
 
 class SeedScore(NamedTuple):
@@ -190,17 +171,11 @@ class SeedScore(NamedTuple):
     value: float
     metric: str
 
-    @property
-    def title(self) -> str:
-        """The metric in words."""
-        return METRICS[self.metric].title
-
 
 def seed_score(fitted: FittedMethod) -> SeedScore:
-    """Score a fitted method on its held-out nodes, by the metric that its summary shows.
+    """Score a fitted method on its held-out nodes: by the metric it selects by, if it does.
 
-    That is the `metric` of a method that selects among others, if it is set; otherwise the one that
-    fits the task: average precision if one of two classes is rare, else balanced accuracy.
+    Otherwise by average precision if one of two classes is rare, else by balanced accuracy.
     """
     method, task, probabilities, _ = fitted
     named = method.get_params().get("metric") if method.selects_itself else None
@@ -238,26 +213,34 @@ class Selection:
         if score is None or best is None or len(self.scores) < 2:
             return ""
         others = [f"{s.value:.1f}" for seed, s in self.scores.items() if seed != best.record.seed]
-        return f"the best validation {score.title} ({score.value:.1f}; others {', '.join(others)})"
+        title = METRICS[score.metric].title
+        return f"the best validation {title} ({score.value:.1f}; others {', '.join(others)})"
+
+    def about_model(self, refit: bool) -> dict[str, Any]:
+        """What a result says about the model to save: why this one, refit, and abstention."""
+        assert self.best is not None
+        method, task, probabilities, record = self.best
+        held_out = method.held_out(task)
+        risk = RiskCurve.of(task.graph.y[held_out], probabilities[held_out])
+        levels = dict.fromkeys(map(risk.at_share, UNDECIDED))
+        return {
+            "seed": record.seed,
+            "reason": self.reason,
+            "refit": Refit.of(task)._asdict() if refit else None,
+            "validation": risk.nodes,
+            "abstention": [level._asdict() for level in levels],
+        }
 
 
 @dataclass
 class RunResults:
-    """The methods that ran, and why the others did not, by name.
-
-    Args:
-        standings: The methods that ran, with a record of each split that all of them completed.
-        failed: Why the others did not.
-        seeds: The splits that count.
-        stopped: Whether Ctrl-C or a time limit ended the run early.
-        fits: The best fit of each method, where fits are kept.
-    """
+    """The methods that ran, and why the others did not, by name."""
 
     standings: list[Standing] = field(default_factory=list)
     failed: dict[str, Failure] = field(default_factory=dict)
-    seeds: list[int] = field(default_factory=list)
-    stopped: bool = False
-    fits: dict[str, Selection] = field(default_factory=dict)
+    seeds: list[int] = field(default_factory=list)  # the splits that all methods completed
+    stopped: bool = False  # by Ctrl-C or a time limit
+    fits: dict[str, Selection] = field(default_factory=dict)  # where fits are kept
 
     def _repr_html_(self) -> str:
         """Headline metrics and recall per class of each method, for notebooks."""
@@ -279,18 +262,11 @@ def run(
     on_end: OnEnd = lambda job, result: None,
     keep_best: bool = False,
 ) -> RunResults:
-    """Run every method with every seed.
+    """Run every method with every seed, by default here on the CPU.
 
     Ctrl-C ends the run with the splits that all methods have completed. A method that fails is left
-    out; the others go on.
-
-    Args:
-        plan: Methods, graph, split protocol and seeds.
-        executor: Where to train; by default here on the CPU, where a fit that Ctrl-C ends counts
-            with its best weights so far.
-        on_fit: Called with each fitted method, in this process only.
-        on_end: Called with each job and its result.
-        keep_best: Keep the best fit of each method over its seeds.
+    out; the others go on. `on_fit` sees fits of this process only; `keep_best` keeps the best fit
+    of each method over its seeds.
     """
     executor = executor or Executor(keep_interrupted=True)
     ended: list[tuple[Job, Result]] = []
@@ -341,14 +317,16 @@ def _gather(
             failed.setdefault(label, Failure(reason=reason))
     labels = [label for label in plan.methods if label not in failed]
     seeds = [s for s in plan.seeds if labels and all((label, s) in chosen for label in labels)]
+    titles = [method.full_title for method in plan.methods.values()]
     standings = []
     for label in labels if seeds else ():
         records = [tried[label, seed][chosen[label, seed]] for seed in seeds]
-        content = method_result(plan, label, records, environment)
+        content = _method_result(plan, label, records, environment)
+        title = plan.methods[label].full_title
         standings.append(
             Standing(
                 label=label,
-                title=_title(plan.methods, label),
+                title=label if titles.count(title) > 1 else title,
                 settings=content["method"]["fields"],
                 changed=content["method"]["changed"],
                 records=records,
@@ -360,18 +338,15 @@ def _gather(
     return RunResults(standings, failed, seeds)
 
 
-def _title(methods: Mapping[str, Method], label: str) -> str:
-    """The method's title, or the label where two methods have the same title."""
-    title = methods[label].full_title
-    return label if sum(one.full_title == title for one in methods.values()) > 1 else title
-
-
-def method_result(
+def _method_result(
     plan: RunPlan, name: str, records: Sequence[Record], environment: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The content of the result.json of one method."""
     method, params, task = plan.methods[name], vars(plan.protocol), plan.task(records[-1].seed)
     mean, std = mean_and_deviation(records)
+    edges, left = plan.num_edges, task.graph
+    if plan.disk is None and left.edge_index is not plan.graph.edge_index:
+        edges = count_edges(left.edge_index.cpu().numpy(), int(left.num_nodes))
     paper = paper_cell(plan.dataset, plan.imbalance, params, name)
     changed = changed_from_paper(method, plan.protocol) if paper else []
     return {
@@ -381,8 +356,8 @@ def method_result(
         "dataset": {
             "name": plan.dataset,
             "num_nodes": plan.graph.num_nodes,
-            "num_edges": plan.num_edges(plan.graph),
-            "num_edges_left": plan.num_edges(task.graph),  # a long tail removes nodes
+            "num_edges": plan.num_edges,
+            "num_edges_left": edges,  # a long tail removes nodes
             "num_features": plan.graph.num_features,
             "num_classes": task.num_classes,
             "class_names": list(task.class_names) or None,
@@ -393,7 +368,7 @@ def method_result(
             "title": method.full_title,
             "summary": (type(method).__doc__ or "").partition("\n")[0],
             "fields": asdict(method),
-            "changed": method.changed_params,
+            "changed": changed_params(method),
         },
         "class_counts": task.class_counts.tolist(),
         "seeds": [record.seed for record in records],
@@ -435,7 +410,7 @@ def compare_results(plan: RunPlan, outcome: RunResults) -> Comparison:
             raise ValueError("No split was finished in time; allow more time.")
         label, reason = next(iter(failed.items()))
         raise ValueError(f"No method ran; {plan.methods[label].full_title}: {reason}")
-    overlap = plan.splits.overlap(plan.graph, outcome.seeds)
+    overlap = plan.splits.overlap(plan.graph, outcome.seeds)  # before the others: draws splits
     counts, positive = plan.splits.class_counts, plan.positive
     if len(counts) == 2 and positive is None:
         positive = positive_class(counts)
@@ -529,12 +504,25 @@ def comparison_plan(plan: RunPlan, positive: int | str | None = None) -> RunPlan
         raise ValueError(unknown("metric", plan.metric, comparable_metrics()))
     labels_per_class(plan.graph)  # no labels, no split
     plan.task(plan.seeds[0])
-    counts = plan.splits.class_counts
-    index = _class_index(plan.splits.classes, positive)
-    if len(counts) == 2 and index is None:
-        index = positive_class(counts)
-    _check_binary(plan.metric, index, plan.k, len(counts))
-    return plan.with_positive(index)
+    counts, names = plan.splits.class_counts, plan.splits.classes
+    if isinstance(positive, str):
+        numbers = [str(number) for number in range(len(names))]
+        if positive not in (*names, *numbers):
+            raise ValueError(unknown("class", positive, names))
+        positive = (names if positive in names else numbers).index(positive)
+    if len(counts) == 2 and positive is None:
+        positive = positive_class(counts)
+    if len(counts) == 2:
+        if positive not in (0, 1):
+            raise ValueError(f"positive must be class 0 or 1, got {positive}.")
+        if plan.k is not None and plan.k < 1:
+            raise ValueError(f"k must be at least 1, got {plan.k}.")
+    else:
+        binary = {f"metric {plan.metric}": METRICS[plan.metric].binary or None}
+        for name, value in (binary | {"positive": positive, "k": plan.k}).items():
+            if value is not None:
+                raise ValueError(f"{name} is for two classes, this graph has {len(counts)}.")
+    return plan.with_positive(positive)
 
 
 def comparison_executor(
@@ -573,27 +561,15 @@ def _entries(
     if isinstance(methods, str):
         methods = [name.strip() for name in methods.split(",")]
     if methods is None:
-        entries = default_entries(graph)
-    elif isinstance(methods, Mapping):
-        entries = dict(methods)
-    else:
-        for name in methods:
-            if name not in METHODS:
-                raise ValueError(unknown("method", name, METHODS, METHODS.other_names))
-        entries = {name: METHODS[name](**METHODS[name].graph_defaults(graph)) for name in methods}
-    if not entries:
+        return default_entries(graph)
+    if not methods:
         raise ValueError("methods must name at least one method.")
-    return entries
-
-
-def _class_index(names: Sequence[str], label: int | str | None) -> int | None:
-    """The index of a class, by its name or index."""
-    if label is None or isinstance(label, int):
-        return label
-    for known in (list(names), [str(index) for index in range(len(names))]):
-        if label in known:
-            return known.index(label)
-    raise ValueError(unknown("class", label, names))
+    if isinstance(methods, Mapping):
+        return dict(methods)
+    for name in methods:
+        if name not in METHODS:
+            raise ValueError(unknown("method", name, METHODS, METHODS.other_names))
+    return {name: METHODS[name](**METHODS[name].graph_defaults(graph)) for name in methods}
 
 
 def labels_per_class(graph: Data) -> Tensor:
@@ -606,20 +582,6 @@ def labels_per_class(graph: Data) -> Tensor:
     return counts
 
 
-def _check_binary(metric: str, positive: int | None, k: int | None, num_classes: int) -> None:
-    """Validate what has a meaning for two classes only."""
-    if num_classes == 2:
-        if positive not in (0, 1):
-            raise ValueError(f"positive must be class 0 or 1, got {positive}.")
-        if k is not None and k < 1:
-            raise ValueError(f"k must be at least 1, got {k}.")
-    elif METRICS[metric].binary:
-        raise ValueError(f"metric {metric} is for two classes, this graph has {num_classes}.")
-    elif positive is not None or k is not None:
-        name = "positive" if positive is not None else "k"
-        raise ValueError(f"{name} is for two classes, this graph has {num_classes}.")
-
-
 def candidates(method: Method, budget: int) -> list[Method]:
     """The given method, then others with parameters drawn at random from its search space.
 
@@ -630,8 +592,12 @@ def candidates(method: Method, budget: int) -> list[Method]:
     if budget < 1:
         raise ValueError(f"budget must be at least 1, got {budget}.")
     budget = 1 if method.selects_itself else budget
-    params = asdict(method)
-    space = _space(method)
+    params, known = asdict(method), {**SHARED_SEARCH_SPACE, **method.search_space}
+    space: dict[str, Sequence[Any]] = {}  # values of parameters that may vary, their own first
+    for item in fields(method):
+        value = getattr(method, item.name)
+        if item.name in known and item.default is not MISSING and value == item.default:
+            space[item.name] = tuple(dict.fromkeys((value, *known[item.name])))
     rest = [
         dict(zip(space, values, strict=True))
         for values in product(*space.values())
@@ -639,14 +605,3 @@ def candidates(method: Method, budget: int) -> list[Method]:
     ]
     drawn = random.Random(0).sample(rest, min(budget - 1, len(rest)))
     return [type(method)(**{**params, **changed}) for changed in ({}, *drawn)]
-
-
-def _space(method: Method) -> dict[str, Sequence[Any]]:
-    """Values per parameter that may vary, its own included."""
-    known = {**method.shared_search_space, **method.search_space}
-    free: dict[str, Sequence[Any]] = {}
-    for item in fields(method):
-        value = getattr(method, item.name)
-        if item.name in known and item.default is not MISSING and value == item.default:
-            free[item.name] = tuple(dict.fromkeys((value, *known[item.name])))
-    return free

@@ -21,13 +21,7 @@ from evengraph.methods import Method
 from evengraph.ops.features import feature_signatures, matching_signatures
 from evengraph.pipeline.model_info import ID, ModelInfo, NewNodes
 from evengraph.splits import SPLITS, SplitProtocol
-from evengraph.tables import (
-    FeatureEncoder,
-    NoLabelError,
-    TableColumns,
-    TableGraph,
-    open_graph,
-)
+from evengraph.tables import FeatureEncoder, NoLabelError, TableColumns, TableGraph, open_graph
 from evengraph.training import Callback
 
 TRAIN, VAL = 0.6, 0.2
@@ -39,11 +33,9 @@ class GraphOnDisk(Protocol):
     @property
     def packed(self) -> Any:
         """Its arrays, with `num_nodes` and `num_edges`."""
-        ...
 
     def encoding(self) -> tuple[FeatureEncoder, TableColumns]:
         """What made the features, and the columns of the tables."""
-        ...
 
     def fit(
         self,
@@ -55,32 +47,21 @@ class GraphOnDisk(Protocol):
         progress: bool | None = None,
     ) -> Method:
         """Train a method on a split of the labels."""
-        ...
 
     def predict_task(self, method: Method, task: Task) -> tuple[Task, Tensor]:
         """The task on the nodes of its three sets alone, and their class probabilities."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GraphSource:
-    """A graph and where it came from.
-
-    Args:
-        name: What to call the graph.
-        graph: The graph.
-        tables: The graph with ids and encoder, if it was built from a user's files or tables.
-        data: The name of a data set or the absolute path of a user's files; None for objects.
-        columns: The columns that the caller named.
-        disk: The graph on disk, if it is not in memory; `graph` then holds its labels alone.
-    """
+    """A graph and where it came from."""
 
     name: str
     graph: Data
-    tables: TableGraph | None = None
-    data: str | None = None
-    columns: Mapping[str, str] = field(default_factory=dict)
-    disk: GraphOnDisk | None = None
+    tables: TableGraph | None = None  # with ids and encoder, if built from files or tables
+    data: str | None = None  # a data set's name or the absolute path of files; None for objects
+    columns: Mapping[str, str] = field(default_factory=dict)  # that the caller named
+    disk: GraphOnDisk | None = None  # `graph` then holds the labels alone
 
     @property
     def is_dataset(self) -> bool:
@@ -93,12 +74,6 @@ class GraphSource:
             return self.disk.encoding()
         tables = tables_of(task, self)
         return (None, TableColumns()) if tables is None else (tables.encoder, tables.columns)
-
-    def predict_task(self, method: Method, task: Task) -> tuple[Task, Tensor]:
-        """The task, and class probabilities of its nodes; of a graph on disk the nodes of sets."""
-        if self.disk is not None:
-            return self.disk.predict_task(method, task)
-        return task, method.predict_task(task)
 
     @property
     def default_split(self) -> str:
@@ -153,13 +128,7 @@ def open_source(data: Any, edges: Any = None, **columns: Any) -> GraphSource:
 
 
 def open_tables(nodes: Any, edges: Any = None, **columns: Any) -> GraphSource:
-    """Open a user's labelled graph: files, DataFrames or a PyG graph.
-
-    Args:
-        nodes: What `open_graph` takes, or a graph.
-        edges: The edges table, if `nodes` is a nodes table.
-        columns: The other arguments of `open_graph`; those that are None count as not given.
-    """
+    """Open a user's labelled graph: what `open_graph` takes, or a PyG graph."""
     given = {key: value for key, value in columns.items() if value is not None and value != ()}
     if isinstance(nodes, Data):
         if given or edges is not None:
@@ -195,9 +164,9 @@ def _absolute(edges: Any) -> str:
     """The absolute path of the edges table, or of several with commas between them."""
     if isinstance(edges, Mapping):
         return ""
-    parts = edges if isinstance(edges, list | tuple) else str(edges).split(",")
-    if isinstance(edges, Path) or (isinstance(edges, str) and Path(edges).expanduser().exists()):
-        parts = [edges]
+    parts = edges if isinstance(edges, list | tuple) else [edges]
+    if isinstance(edges, str) and not Path(edges).expanduser().exists():
+        parts = edges.split(",")
     return ",".join(str(Path(str(part).strip()).expanduser().absolute()) for part in parts)
 
 
@@ -211,14 +180,16 @@ QUARTILES = (0.25, 0.5, 0.75)
 def align(graph: Data, method: Method, info: ModelInfo) -> tuple[Data, str]:
     """Move the number columns of a graph that have moved as a whole back to where they were.
 
-    Dates, flags and categories stay, and so does a graph that holds the nodes of training.
-
-    Returns:
-        The graph, and a sentence about the columns; empty if nothing was done.
+    Dates, flags and categories stay, and so does a graph that holds the nodes of training. Also
+    returns a sentence about the columns; empty if nothing was done.
     """
     if info.encoder is None or info.statistics is None or not info.statistics.quartiles:
         return graph, ""
-    if graph.num_nodes < ENOUGH or _holds_training_nodes(graph, method):
+    nodes, _, signatures = method.labelled_
+    index = (nodes < graph.num_nodes).nonzero().squeeze(1)
+    found = feature_signatures(graph.x[nodes[index].to(graph.x.device)])
+    same = matching_signatures(found.to(signatures.device), signatures[index])
+    if graph.num_nodes < ENOUGH or 2 * int(same.sum()) > len(nodes):
         return graph, ""
     columns = np.flatnonzero(info.encoder.numbers)
     values = graph.x[:, columns].double().cpu().numpy()
@@ -236,21 +207,9 @@ def align(graph: Data, method: Method, info: ModelInfo) -> tuple[Data, str]:
     aligned = copy(graph)
     aligned.x = graph.x - shift.to(graph.x.device)
     sizes = zip(columns[moved], (steps[1] / deviations)[moved], strict=True)
-    return aligned, _describe([(info.encoder.names[index], float(step)) for index, step in sizes])
-
-
-def _holds_training_nodes(graph: Data, method: Method) -> bool:
-    """Whether most of the nodes that were learnt from are in the same rows, with their features."""
-    nodes, _, signatures = method.labelled_
-    index = (nodes < graph.num_nodes).nonzero().squeeze(1)
-    found = feature_signatures(graph.x[nodes[index].to(graph.x.device)])
-    same = matching_signatures(found.to(signatures.device), signatures[index])
-    return 2 * int(same.sum()) > len(nodes)
-
-
-def _describe(moved: list[tuple[str, float]]) -> str:
-    parts = [f"{name} by {step:+.1f} standard deviations" for name, step in moved]
-    return (
+    names = info.encoder.names
+    parts = [f"{names[column]} by {step:+.1f} standard deviations" for column, step in sizes]
+    return aligned, (
         f"Moved as a whole since training, and moved back: {', '.join(parts)}. "
         "This assumes similar nodes, measured at another place or time."
     )
@@ -258,29 +217,18 @@ def _describe(moved: list[tuple[str, float]]) -> str:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ModelInput:
-    """A graph as the method takes it.
+    """A graph as the method takes it."""
 
-    Args:
-        graph: With the columns that have moved as a whole moved back.
-        rows: The nodes to predict, a slice or their indices.
-        ids: Ids of these nodes, by the name of their column.
-        aligned: Which columns were moved back; empty for none.
-    """
-
-    graph: Data
-    rows: Any
-    ids: dict[str, NDArray[Any]]
-    aligned: str = ""
+    graph: Data  # with the columns that have moved as a whole moved back
+    rows: Any  # the nodes to predict, a slice or their indices
+    ids: dict[str, NDArray[Any]]  # of these nodes, by the name of their column
+    aligned: str = ""  # which columns were moved back
 
     @classmethod
     def of(cls, new: Data | NewNodes, method: Method, info: ModelInfo, aligns: bool) -> ModelInput:
         """What a model takes of a graph, or of tables that were opened.
 
-        Args:
-            method: The fitted method, whose training nodes are never moved.
-            info: What is known about the training graph.
-            aligns: Whether to move columns back. PyG graphs and nodes that attach to a known graph
-                stay as they are.
+        `aligns` moves columns back, not of PyG graphs and of nodes that attach to a known graph.
         """
         if isinstance(new, Data):
             return cls(graph=new, rows=slice(None), ids={ID: np.arange(new.num_nodes)})

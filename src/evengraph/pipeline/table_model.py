@@ -20,7 +20,7 @@ from evengraph.core.errors import one_line_errors, unknown
 from evengraph.core.machine import pick_device
 from evengraph.core.task import Task
 from evengraph.methods import DEFAULT_METHOD, METHODS, Method
-from evengraph.methods.bases.search import ERRORS
+from evengraph.methods.auto import ERRORS
 from evengraph.metrics.binary import positive_class
 from evengraph.metrics.calibration import Calibrator
 from evengraph.metrics.decisions import CostCurve, Costs, RiskCurve
@@ -64,20 +64,13 @@ def assess(
 
     If the second fit fails or Ctrl-C ends it, the method stays as it was, with a warning.
     A graph on disk has no statistics that drift is measured by.
-
-    Args:
-        fitted: The method with its predictions and scores.
-        source: Where its graph came from.
-        positive: The index of the positive class, if there are two.
-        refit: Whether to fit it again to all labels.
-        costs: What the threshold minimises, if not F1.
-
-    Returns:
-        The method, the one fitted again if there is one, and what is known about it.
     """
-    task, record = fitted.task, fitted.record
+    task, record, disk = fitted.task, fitted.record, source.disk
     (encoder, columns), data = source.encoding(task), source.data
-    sizes, errors = _sizes(task, source), _calibration_errors(task, fitted.probabilities)
+    sizes = source.graph if disk is None else disk.packed
+    validation = fitted.probabilities[task.val], task.graph.y[task.val]
+    calibrators = Calibrator.fit(*validation), Calibrator.fit(*validation, shift=True)
+    tested = reported(evaluate(task, fitted.probabilities, calibrators=calibrators))
     again = _fit_again(fitted) if refit else None
     last, full = (fitted, task) if again is None else (again, all_labels(task))
     held_out = last.method.held_out(full)
@@ -94,37 +87,25 @@ def assess(
         trained_on=None if data is None else TrainedOn(data, dict(source.columns)),
         refit=None if again is None else Refit.of(task),
         statistics=None
-        if source.disk is not None
+        if disk is not None
         else TrainingStatistics.of(
-            task.graph,
-            full.train,
-            last.probabilities,
-            None if encoder is None else encoder.numbers,
+            task.graph, full.train, last.probabilities, None if encoder is None else encoder.numbers
         ),
         prior=Prior.fit(rows, labels),
         risk=RiskCurve.of(labels, rows),
-        counts=sizes,
+        counts={
+            "nodes": int(sizes.num_nodes),
+            "edges": int(sizes.num_edges) // 2,
+            "validation": int(task.val.sum()),
+            "test": int(task.test.sum()),
+        },
         confusion=record.confusion_matrix,
-        calibration=errors,
+        calibration={
+            name: value if isfinite(value) else None
+            for name, value in tested.items()
+            if METRICS[name].calibration
+        },
     )
-
-
-def _sizes(task: Task, source: GraphSource) -> dict[str, int]:
-    """Nodes and edges of the graph, each edge once, and labels for validation and test."""
-    disk, graph = source.disk, source.graph
-    nodes = graph.num_nodes if disk is None else disk.packed.num_nodes
-    edges = graph.num_edges if disk is None else disk.packed.num_edges
-    held_out = {"validation": int(task.val.sum()), "test": int(task.test.sum())}
-    return {"nodes": int(nodes), "edges": int(edges) // 2, **held_out}
-
-
-def _calibration_errors(task: Task, probabilities: Tensor) -> dict[str, float | None]:
-    """Errors on the test nodes before and after calibration on validation, in percent."""
-    validation = probabilities[task.val], task.graph.y[task.val]
-    calibrators = Calibrator.fit(*validation), Calibrator.fit(*validation, shift=True)
-    values = reported(evaluate(task, probabilities, calibrators=calibrators))
-    errors = {name: value for name, value in values.items() if METRICS[name].calibration}
-    return {name: value if isfinite(value) else None for name, value in errors.items()}
 
 
 def _fit_again(fitted: FittedMethod) -> FittedMethod | None:
@@ -238,9 +219,8 @@ class TableModel:
             costs=self.costs,
         )
         positive = positive_index(plan.task(seeds[0]), self.positive)  # fails before training
-        executor = Executor(
-            device=str(pick_device(device)), keep_interrupted=True, progress=progress
-        )
+        where = str(pick_device(device))
+        executor = Executor(device=where, keep_interrupted=True, progress=progress)
         outcome = run(plan.with_positive(positive), executor, keep_best=True)
         for failure in outcome.failed.values():
             raise failure.error or ValueError(failure.reason)
@@ -268,11 +248,9 @@ class TableModel:
         if self._training_tables is None or self._probabilities is None:
             raise RuntimeError("Call fit first: a loaded model does not hold its training tables.")
         nodes = NewNodes(tables=self._training_tables, rows=slice(None))
-        unlabelled = nodes.without((self._training_tables.graph.y >= 0).cpu().numpy())
-        found = predict_nodes(
-            self.method_, self.info, self.classes_, unlabelled, probabilities=self._probabilities
-        )
-        return found.frame
+        new = nodes.without((self._training_tables.graph.y >= 0).cpu().numpy())
+        model = self.method_, self.info, self.classes_
+        return predict_nodes(*model, new, probabilities=self._probabilities).frame
 
     def predict(
         self,
@@ -323,9 +301,7 @@ class TableModel:
     ) -> NodePredictions:
         """What `predict` returns, with sentences about drift, and the shares and errors in use.
 
-        Args:
-            nodes: As in `predict`, and so are `edges` and `known`.
-            options: The others of `predict`: calibrated, prior, abstain, max_error and align.
+        The arguments are those of `predict`.
         """
         new = self._opened(nodes, edges, known)
         if options.get("calibrated"):
@@ -410,8 +386,7 @@ class TableModel:
     ) -> dict[str, NDArray[np.float32]]:
         """What the exported file takes for every new node, (M, width) each, by name of the input.
 
-        Args:
-            nodes: As in `predict`, and so are `edges`, `known` and `align`.
+        The arguments are those of `predict`.
         """
         given = self._input(nodes, edges, known, align)
         tables = onnx_inputs(self.method_, given.graph)
@@ -446,16 +421,8 @@ class TableModel:
                 or edge_time.
         """
         self._check_fitted()
-        return open_new_nodes(
-            self.info,
-            self.classes_,
-            nodes,
-            edges,
-            known=known,
-            only_unlabelled=only_unlabelled,
-            lists=lists,
-            columns=columns,
-        )
+        options = {"known": known, "only_unlabelled": only_unlabelled, "lists": lists}
+        return open_new_nodes(self.info, self.classes_, nodes, edges, columns=columns, **options)
 
     @property
     def classes_(self) -> tuple[str, ...]:
@@ -469,9 +436,8 @@ class TableModel:
 
         if not hasattr(self, "method_"):
             return f"<p>{escape(repr(self))}</p>"
-        counts = torch.bincount(
-            self.method_.labelled_.labels, minlength=len(self.classes_)
-        ).tolist()
+        labels = self.method_.labelled_.labels
+        counts = torch.bincount(labels, minlength=len(self.classes_)).tolist()
         return model_html(self.method_.full_title, self.classes_, counts, self.info.as_dict())
 
     def threshold(self, *, calibrated: bool = False) -> Threshold | None:
@@ -488,11 +454,10 @@ class TableModel:
 
     def _take(self, fitted: FittedMethod, source: GraphSource) -> Self:
         """Adopt a fitted method: fit it again, calibrate it and choose its threshold."""
-        task = fitted.task
-        positive = positive_index(task, self.positive)
+        positive = positive_index(fitted.task, self.positive)
         last, self.info = assess(fitted, source, positive, refit=self.refit, costs=self.costs)
         self.method_, self._probabilities = last.method, last.probabilities
-        self._training_tables = tables = tables_of(task, source)
+        self._training_tables = tables = tables_of(fitted.task, source)
         self.notes = () if tables is None else tables.notes
         return self
 
@@ -514,10 +479,7 @@ class TableModel:
         return ModelInput.of(self._opened(nodes, edges, known), self.method_, self.info, align)
 
     def known_graph(self, known: Any, columns: Mapping[str, Any]) -> TableGraph:
-        """The graph of the known tables, by default those of training.
-
-        A loaded model reads them again; labels are there if `columns` names their column.
-        """
+        """The graph of the known tables, by default those of training, which are read again."""
         if known is None and self._training_tables is not None:
             return self._training_tables
         data, edges, *lists = as_pair(training_paths(self.info) if known is None else known)

@@ -62,9 +62,8 @@ def make_task(
     graph: Data, train: Tensor | Nodes, val: Tensor | Nodes, test: Tensor | Nodes
 ) -> Task:
     """A task from masks or lists of nodes."""
-    train, val, test = (
-        part if isinstance(part, Tensor) else mask_of(part, graph) for part in (train, val, test)
-    )
+    masks = (p if isinstance(p, Tensor) else mask_of(p, graph) for p in (train, val, test))
+    train, val, test = masks
     return Task(graph, train, val, test, count_classes(graph), _class_names(graph))
 
 
@@ -87,8 +86,7 @@ def relabel(graph: Data, order: Sequence[int]) -> Data:
     new_label[list(order)] = torch.arange(len(order), device=graph.y.device)
     copy = graph.clone("y")
     copy.y = new_label[graph.y]  # -1, unlabelled, reads the last entry and stays -1
-    names = _class_names(graph)
-    if names:
+    if names := _class_names(graph):
         copy.class_names = [names[old] for old in order]
     return copy
 
@@ -128,8 +126,6 @@ def check_shares(**shares: float) -> None:
     for name, share in shares.items():
         if not 0 < share < 1:
             raise ValueError(f"{name} must lie between 0 and 1, got {share}.")
-    total = sum(shares.values())
-    if total >= 1:
-        raise ValueError(
-            f"{' + '.join(shares)} must be below 1 to leave test nodes, got {total:g}."
-        )
+    if (total := sum(shares.values())) >= 1:
+        names = " + ".join(shares)
+        raise ValueError(f"{names} must be below 1 to leave test nodes, got {total:g}.")

@@ -44,8 +44,7 @@ class Natural:
 
     def __call__(self, graph: Data, *, seed: int) -> Task:
         """Split the graph."""
-        stream = random.Random(seed)
-        parts = []
+        stream, parts = random.Random(seed), []
         for label in range(count_classes(graph)):
             nodes = shuffled_nodes(graph, label, stream, required=3, purpose=ALL)
             first = min(max(1, round(self.train * len(nodes))), len(nodes) - 2)
@@ -73,16 +72,13 @@ class Folds:
         if self.folds < 2:
             raise ValueError(f"folds must be at least 2, got {self.folds}.")
         if not 0 < self.val < 1 - 1 / self.folds:
-            most = f"{1 - 1 / self.folds:.3g}"
-            raise ValueError(
-                f"val must lie between 0 and {most} with {self.folds} folds, got {self.val}."
-            )
+            bounds = f"between 0 and {1 - 1 / self.folds:.3g} with {self.folds} folds"
+            raise ValueError(f"val must lie {bounds}, got {self.val}.")
 
     def __call__(self, graph: Data, *, seed: int) -> Task:
         """Split the graph."""
         partition, fold = divmod(seed, self.folds)
-        stream = random.Random(partition)
-        parts = []
+        stream, parts = random.Random(partition), []
         start = 0  # fold of the first node of a class; it moves on, so that folds have equal sizes
         for label in range(count_classes(graph)):
             nodes = shuffled_nodes(graph, label, stream)
@@ -128,10 +124,9 @@ class Given:
                     f"{name}; name a column that holds train, val or test.",
                     argument="split",
                 )
-        labels = range(count_classes(graph))
         labelled = graph.y >= 0
         train, test = masks["train"] & labelled, masks["test"] & labelled
-        for label in labels:
+        for label in range(count_classes(graph)):
             check_class_size(graph, label, class_nodes(graph, label, train), 1, "training")
         if masks["val"] is not None:
             val = masks["val"] & labelled
@@ -171,8 +166,7 @@ class SemiSupervised:
         if num_classes != 2:
             raise ValueError(f"semisupervised is for two classes, this graph has {num_classes}.")
         positive = positive_class(torch.bincount(graph.y[graph.y >= 0], minlength=2))
-        stream = random.Random(seed)
-        parts = []
+        stream, parts = random.Random(seed), []
         for label in range(2):
             size = self.positives if label == positive else self.negatives
             nodes = shuffled_nodes(graph, label, stream, required=2 * size + 1, purpose=ALL)
@@ -213,7 +207,6 @@ class ByTime:
                 "column.",
                 argument="time",
             )
-        num_classes = count_classes(graph)
         usable = (graph.y >= 0) & ~torch.isnan(graph.time)
         times = graph.time[usable].sort().values
         if len(times) < 3:
@@ -229,32 +222,25 @@ class ByTime:
         val = usable & (graph.time > last_train) & (graph.time <= last_val)
         test = usable & (graph.time > last_val)
         if not test.any():
-            raise ValueError(
-                "No labelled node is newer than the validation nodes: too many share a time; lower "
-                "train or val."
-            )
-        for label in range(num_classes):
+            none = "No labelled node is newer than the validation nodes: too many share a time"
+            raise ValueError(f"{none}; lower train or val.")
+        for label in range(count_classes(graph)):
             oldest = class_nodes(graph, label, among=train)
             check_class_size(graph, label, oldest, 1, "training, among the oldest")
-        task = make_task(graph, train, val, test)
-        past, graph = _graphs_at(graph, float(last_val))
-        return task if past is None else replace(task, graph=graph, past=past)
-
-
-def _graphs_at(graph: Data, time: float) -> tuple[Data | None, Data]:
-    """The graph without edges after a time, None if edges have no times; and that of all edges."""
-    tables = graph.get("timed_tables")
-    times = graph.get("edge_time") if tables is None else tables.edge_times
-    if times is None:
-        return None, graph
-    if times.numel() and not (times <= time).any():
-        raise ValueError(
-            f"No edge has a time up to that of the last validation node, {time:g}; are the times "
-            "of nodes and edges in the same unit?"
-        )
-    if tables is not None:
+        task, time = make_task(graph, train, val, test), float(last_val)
+        tables = graph.get("timed_tables")
+        times = graph.get("edge_time") if tables is None else tables.edge_times
+        if times is None:
+            return task
+        if times.numel() and not (times <= time).any():
+            raise ValueError(
+                f"No edge has a time up to that of the last validation node, {time:g}; are the "
+                "times of nodes and edges in the same unit?"
+            )
+        if tables is None:
+            relations = graph.relation_time <= time if "relation_time" in graph else None
+            return replace(task, past=keep_edges(graph, times <= time, relations))
         from evengraph.tables.build import graphs_at
 
-        return graphs_at(tables, time)
-    relations = graph.relation_time <= time if "relation_time" in graph else None
-    return keep_edges(graph, times <= time, relations), graph
+        past, graph = graphs_at(tables, time)
+        return replace(task, graph=graph, past=past)

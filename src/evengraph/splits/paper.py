@@ -53,11 +53,8 @@ class Step:
 
     def __post_init__(self) -> None:
         _check_ratio(self.ratio)
-        check_sizes(
-            train_per_class=self.train_per_class,
-            val_per_class=self.val_per_class,
-            test_per_class=self.test_per_class,
-        )
+        names = ("train_per_class", "val_per_class", "test_per_class")
+        check_sizes(**{name: getattr(self, name) for name in names})
         minority_size(self.train_per_class, self.ratio)
 
     def __call__(self, graph: Data, *, seed: int) -> Task:
@@ -66,8 +63,7 @@ class Step:
         _check_minority(self.minority, num_classes)
         sizes = torch.bincount(graph.y[graph.y >= 0], minlength=num_classes)
         order = torch.argsort(sizes, descending=True, stable=True).tolist()
-        stream = random.Random(seed)
-        parts = []
+        stream, parts = random.Random(seed), []
         for rank, label in enumerate(order):
             first = self.train_per_class
             if rank >= num_classes - self.minority:
@@ -105,16 +101,13 @@ class PublicStep:
     def __call__(self, graph: Data, *, seed: int) -> Task:
         """Split the graph."""
         if "train_mask" not in graph:
-            raise ValueError(
-                "The split protocol publicstep needs a public split (train_mask, val_mask, "
-                "test_mask)."
-            )
+            masks = "train_mask, val_mask, test_mask"
+            raise ValueError(f"The split protocol publicstep needs a public split ({masks}).")
         num_classes = count_classes(graph)
         _check_minority(self.minority, num_classes)
         stream = random.Random(seed)
         pools = [class_nodes(graph, c, among=graph.train_mask) for c in range(num_classes)]
-        size = minority_size(max(len(pool) for pool in pools), self.ratio)
-        train: list[int] = []
+        size, train = minority_size(max(map(len, pools)), self.ratio), list[int]()
         for label, pool in enumerate(pools):
             check_class_size(graph, label, pool, 1, "training")
             if label >= num_classes - self.minority:
@@ -147,14 +140,11 @@ def minority_size(per_class: int, ratio: float) -> int:
     """Labelled nodes of a minority class: per_class x ratio, rounded down."""
     size = int(per_class * ratio + 1e-9)  # 20 x 0.15 is 2.9999... in floating point
     if size < 1:
-        raise ValueError(
-            f"ratio={ratio} would leave a minority class without a labelled node; "
-            f"the smallest that works is {1 / per_class:g}."
-        )
+        text = f"ratio={ratio} would leave a minority class without a labelled node; "
+        raise ValueError(f"{text}the smallest that works is {1 / per_class:g}.")
     return size
 
 
-ROUNDS = 10
 HELD_OUT = "validation or test"
 
 
@@ -194,35 +184,29 @@ class LongTail:
         if "val_mask" in graph:
             val_pool, test_pool = graph.val_mask, graph.test_mask
         else:
-            val_pool, test_pool = self._draw_pools(graph, stream)
+            val, test = list[int](), list[int]()
+            count = self.val_per_class + self.test_per_class
+            for label in range(num_classes):
+                nodes = shuffled_nodes(graph, label, stream, required=count, purpose=HELD_OUT)
+                val += nodes[: self.val_per_class]
+                test += nodes[self.val_per_class : count]
+            val_pool, test_pool = mask_of(val, graph), mask_of(test, graph)
         train_pool = (graph.y >= 0) & ~val_pool & ~test_pool
         sizes = torch.bincount(graph.y[train_pool], minlength=num_classes)
         if sizes.min() < 1:
             name = display_name(graph, int(sizes.argmin()))
             raise ValueError(f"Class {name} has no node that may train.")
         order = torch.argsort(sizes, descending=True, stable=True).tolist()
-        val, test = list[int](), list[int]()
+        val, test = [], []
+        held_out = (val, val_pool, self.val_per_class), (test, test_pool, self.test_per_class)
         for label in order:
-            for part, pool, count in (
-                (val, val_pool, self.val_per_class),
-                (test, test_pool, self.test_per_class),
-            ):
+            for part, pool, count in held_out:
                 nodes = shuffled_nodes(graph, label, stream, pool, required=count, purpose=HELD_OUT)
                 part += nodes[:count]
         graph = relabel(graph, order)
         removed = _cut_tail(graph, train_pool, _target_sizes(sizes[order].tolist(), self.ratio))
         graph = keep_edges(graph, ~removed[graph.edge_index].any(dim=0))
         return make_task(graph, train_pool & ~removed, val, test)
-
-    def _draw_pools(self, graph: Data, stream: random.Random) -> tuple[Tensor, Tensor]:
-        """Nodes that may validate and test, for a graph without public sets."""
-        val, test = [], []
-        for label in range(count_classes(graph)):
-            count = self.val_per_class + self.test_per_class
-            nodes = shuffled_nodes(graph, label, stream, required=count, purpose=HELD_OUT)
-            val += nodes[: self.val_per_class]
-            test += nodes[self.val_per_class : count]
-        return mask_of(val, graph), mask_of(test, graph)
 
 
 def _target_sizes(sizes: list[int], ratio: float) -> list[int]:
@@ -242,10 +226,10 @@ def _cut_tail(graph: Data, pool: Tensor, sizes: list[int]) -> Tensor:
             raise ValueError("ratio is too small: the last class would keep no training node.")
         nodes = np.array(class_nodes(graph, label, among=pool))
         surplus = len(nodes) - size
-        for step in range(1, ROUNDS + 1):
+        for step in range(1, 11):
             alive = ~removed[source] & ~removed[target]
             degree = np.bincount(source[alive], minlength=len(removed))[nodes]
             lowest = nodes[np.argsort(degree, kind="stable")]
             removed[nodes] = False
-            removed[lowest[: step * surplus // ROUNDS]] = True
+            removed[lowest[: step * surplus // 10]] = True
     return torch.from_numpy(removed).to(graph.y.device)

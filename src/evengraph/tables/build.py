@@ -72,12 +72,9 @@ class TableGraph:
 
     def _repr_html_(self) -> str:
         """Size, columns and classes, for notebooks."""
-        graph, rows = self.graph, list[tuple[object, object]]()
-        rows += [(role, name) for role, name in self.columns.of_nodes.items()]
-        rows += [
-            (f"class {name}", int((graph.y == index).sum()))
-            for index, name in enumerate(self.class_names)
-        ]
+        graph, rows = self.graph, list[tuple[object, object]](self.columns.of_nodes.items())
+        for index, name in enumerate(self.class_names):
+            rows.append((f"class {name}", int((graph.y == index).sum())))
         rows += [("note", note) for note in self.notes]
         title = f"Graph: {graph.num_nodes:,} nodes, {graph.num_edges // 2:,} edges, "
         return html_table(f"{title}{graph.num_features:,} features", ("", ""), rows)
@@ -134,22 +131,23 @@ def build_graph(
     rows = read_edge_rows(edges, id_index(ids, table_of_nodes), columns, notes)
     if columns.type is not None and columns.relations is None:
         columns = replace(columns, relations=common_types(rows.edges[columns.type], notes))
-    links = _link(rows, len(nodes), columns, notes)
+    links = undirected_edges(rows.source, rows.target, len(nodes), notes, rows.weight)
+    links = links._replace(relations=make_relations(rows, len(nodes), columns))
+    if columns.directed:
+        notes[:] = [note for note in notes if note.kind != NoteKind.UNDIRECTED]
+    if links.relations is not None:
+        notes.add(NoteKind.RELATIONS, f"Relations: {', '.join(links.relations.names)}.")
     full, candidates = nodes, tuple[str, ...]()
     if encoder is None:
         if columns.label is None:
             candidates = label_candidates(nodes, columns.of_nodes.values())
-        features = feature_columns(nodes, columns, notes)
-        automatic = columns.features is None
-        made = EdgeFeatures.fit(rows.edges, columns, notes) if automatic else None
+        features, made = feature_columns(nodes, columns, notes), None
+        if columns.features is None:
+            made = EdgeFeatures.fit(rows.edges, columns, notes)
         if made is not None:
             full = _with_edge_features(nodes, rows, made)
-        encoder = FeatureEncoder.fit(
-            full,
-            [*features, *(() if made is None else made.names)],
-            edge_index=links.edge_index,
-            date_order=columns.date_order,
-        )
+        names, order = [*features, *(() if made is None else made.names)], columns.date_order
+        encoder = FeatureEncoder.fit(full, names, edge_index=links.edge_index, date_order=order)
         encoder = replace(encoder, edges=made)
         notes += encoder.notes
         note_mixed_columns(nodes, features, encoder, notes)
@@ -169,16 +167,12 @@ def build_graph(
 
 @dataclass(frozen=True, eq=False)
 class TimedTables:
-    """The tables of a graph whose nodes and edges have times, for a split by time.
-
-    Shapes:
-        edge_times: float64, one for each row of the edges table, NaN for unknown
-    """
+    """The tables of a graph whose nodes and edges have times, for a split by time."""
 
     nodes: Any
     edges: Any
     columns: TableColumns
-    edge_times: Tensor
+    edge_times: Tensor  # one for each row of the edges table, NaN for unknown
 
 
 _BUILT: WeakKeyDictionary[TimedTables, tuple[float, tuple[Data, Data]]] = WeakKeyDictionary()
@@ -187,15 +181,13 @@ _BUILT: WeakKeyDictionary[TimedTables, tuple[float, tuple[Data, Data]]] = WeakKe
 def graphs_at(tables: TimedTables, time: float) -> tuple[Data, Data]:
     """The graph as it was at a time, and that of today with the features fitted then.
 
-    Features are fitted to what was known at that time, so that later edges have no influence on
-    training, not even through a mean. Edges without a time count as later. The second graph holds
-    `encoder` and `columns`.
+    Later edges, and those without a time, have no influence on training, not even through a mean.
+    The second graph holds `encoder` and `columns`.
     """
     latest, graphs = _BUILT.get(tables, (None, None))
     if graphs is None or latest != time:
         known = (tables.edge_times <= time).numpy()  # not so for NaN
         edges = tables.edges[known].reset_index(drop=True)
-        edges.attrs = tables.edges.attrs
         past = build_graph(tables.nodes, edges, tables.columns)
         today = build_graph(tables.nodes, tables.edges, past.columns, past.encoder).graph
         today.encoder, today.columns = past.encoder, past.columns
@@ -205,26 +197,15 @@ def graphs_at(tables: TimedTables, time: float) -> tuple[Data, Data]:
     return graphs
 
 
-def _link(rows: EdgeRows, num_nodes: int, columns: TableColumns, notes: Notes) -> Links:
-    """Edges in both directions, and relations by type and direction."""
-    links = undirected_edges(rows.source, rows.target, num_nodes, notes, rows.weight)
-    relations = make_relations(rows, num_nodes, columns)
-    if columns.directed:
-        notes[:] = [note for note in notes if note.kind != NoteKind.UNDIRECTED]
-    if relations is not None:
-        notes.add(NoteKind.RELATIONS, f"Relations: {', '.join(relations.names)}.")
-    return links._replace(relations=relations)
-
-
 def _with_edge_features(nodes: Any, rows: EdgeRows, features: EdgeFeatures) -> Any:
     """The nodes table with columns made of the edges table."""
-    made = features.compute(rows.edges, rows.source, rows.target, len(nodes))
-    for name in made:
+    for name in features.names:
         if name in nodes.columns:
             raise ValueError(
                 f"{table_name(nodes, 'nodes')} has a column {name!r}, a name of features from the "
                 "edges; rename it."
             )
+    made = features.compute(rows.edges, rows.source, rows.target, len(nodes))
     pandas = import_pandas()
     table = pandas.concat([nodes, pandas.DataFrame(made, index=nodes.index)], axis=1)
     table.attrs = nodes.attrs
@@ -268,11 +249,9 @@ def assemble(
             notes.add(NoteKind.SPLIT, text)
     if columns.time is not None:
         graph.time = torch.tensor(read_times(nodes[columns.time], table, columns.date_order))
-        unknown = int(torch.isnan(graph.time).sum())
-        if unknown:
+        if unknown := int(torch.isnan(graph.time).sum()):
             notes.add(NoteKind.NO_TIME, f"Nodes without a time: {unknown} of {num_nodes}.")
-    isolated = num_nodes - len(torch.unique(edge_index[0]))
-    if isolated:
+    if isolated := num_nodes - len(torch.unique(edge_index[0])):
         notes.add(NoteKind.ISOLATED_NODES, f"Nodes without edges: {isolated} of {num_nodes}.")
     columns = replace(columns, features=list(encoder.input_columns))
     return TableGraph(graph=graph, ids=ids, encoder=encoder, columns=columns, notes=tuple(notes))

@@ -1,8 +1,4 @@
-"""Cells of a table: which are empty, their canonical names, their values as numbers or dates.
-
-All code that reads a user's column uses this module, so that ids, labels and features are parsed
-alike and every error names the table, the column and the row.
-"""
+"""Cells of a table, parsed alike wherever they occur: empty ones, names, numbers, dates."""
 
 from __future__ import annotations
 
@@ -10,6 +6,7 @@ import math
 import re
 import sys
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -50,9 +47,8 @@ def import_pandas() -> Any:
         import pyarrow  # noqa: F401
         import sklearn  # noqa: F401
     except ImportError:
-        raise ValueError(
-            "Tables need pandas, pyarrow and scikit-learn: pip install 'evengraph[tables]'."
-        ) from None
+        needs = "Tables need pandas, pyarrow and scikit-learn"
+        raise ValueError(f"{needs}: pip install 'evengraph[tables]'.") from None
     return pandas
 
 
@@ -90,12 +86,10 @@ def plural(count: int, noun: str) -> str:
 def is_empty(values: Any, words: Collection[str] = ("",)) -> Bools:
     """Which cells are missing, blank or one of the words for a missing value, (N,)."""
     missing: Bools = np.array(values.isna(), dtype=bool)
-    if not _may_hold_text(values):
-        return missing
     text = as_text(values)
     if text is not None:
         missing |= text.is_one_of(words)
-    else:  # several types
+    elif _may_hold_text(values):  # several types
         cells = values.to_numpy(object)
         missing |= [isinstance(cell, str) and cell.strip().lower() in words for cell in cells]
     return missing
@@ -113,9 +107,7 @@ def as_text(values: Any) -> TextColumn | None:
 def text_without(values: Any, words: Collection[str] = ("",)) -> TextColumn | None:
     """The cells that `is_empty` does not name, as text; None if one is anything else."""
     text = as_text(values)
-    if text is not None:
-        return text.without(words)
-    return as_text(values[~is_empty(values, words)])
+    return as_text(values[~is_empty(values, words)]) if text is None else text.without(words)
 
 
 def canonical_name(value: Any) -> str:
@@ -151,9 +143,8 @@ def distinct_names(values: Any) -> tuple[Ints, NDArray[Any]]:
     except TypeError:  # lists are not hashable
         file = values.attrs.get("file")  # of the table that the column was taken from
         where = location(file, values.name) if file else f"Column {values.name!r}"
-        raise ValueError(
-            f"{where} holds lists or other containers; a cell must hold one number or text."
-        ) from None
+        where += " holds lists or other containers"
+        raise ValueError(f"{where}; a cell must hold one number or text.") from None
     names = np.array([canonical_name(value) for value in distinct], dtype=object)
     merged, names = pandas.factorize(names)  # 3 and "3" have the same name
     return np.append(merged, -1)[codes], names
@@ -163,8 +154,7 @@ def column_kind(values: Any, table: str, *, required: bool = False) -> ColumnKin
     """Infer what a column holds; mixed columns raise an error.
 
     Text that is a number in every cell is a number, unless a cell starts with a zero, as codes do.
-    A column of text is mixed if at least 80% of its cells, but not all, are numbers or dates. A
-    `required` column cannot be dropped, as a feature can.
+    It is mixed if 80% of its cells are. A `required` column cannot be dropped, as a feature can.
     """
     rows = np.flatnonzero(~is_empty(values, EMPTY_NUMBERS))
     cells = values.iloc[rows]
@@ -179,30 +169,27 @@ def column_kind(values: Any, table: str, *, required: bool = False) -> ColumnKin
     inferred = import_pandas().api.types.infer_dtype(cells.astype(object), skipna=True)
     if inferred in _KINDS:
         return _KINDS[inferred]
-    row, value = rows[0], cells.iloc[0]
-    if not isinstance(value, _CONTAINERS):
-        others = (i for i, cell in enumerate(cells) if type(cell) is not type(value))
-        index = next(others, 0)
-        row, value = rows[index], cells.iloc[index]
+    index, first = 0, cells.iloc[0]
+    if not isinstance(first, _CONTAINERS):
+        index = next((i for i, cell in enumerate(cells) if type(cell) is not type(first)), 0)
+    value, where = cells.iloc[index], location(table, values.name, rows[index])
     if isinstance(value, LISTS) and not required:
         return "list"
     if isinstance(value, _CONTAINERS):
         raise ValueError(
-            f"{location(table, values.name, row)} holds a {type(value).__name__}; a cell must hold "
-            "one number, text, date or boolean: use several columns."
+            f"{where} holds a {type(value).__name__}; a cell must hold one number, text, date or "
+            "boolean: use several columns."
         )
     raise ValueError(
-        f"{location(table, values.name, row)} holds {_short_repr(value)}, other rows hold "
-        f"{_short_repr(cells.iloc[0])}: mixed types; make them all numbers or all text."
+        f"{where} holds {_short_repr(value)}, other rows hold {_short_repr(first)}: mixed types; "
+        "make them all numbers or all text."
     )
 
 
 def describe_mismatch(values: Any) -> tuple[str, str] | None:
     """The kind of at least half of a column, number or date, and the cells of another kind."""
     rows = np.flatnonzero(~is_empty(values, EMPTY_NUMBERS))
-    if not len(rows) or not _may_hold_text(values):
-        return None
-    if isinstance(values.iloc[rows[0]], _CONTAINERS):
+    if not _may_hold_text(values) or not len(rows) or isinstance(values.iloc[rows[0]], _CONTAINERS):
         return None
     for kind, wrong in _mismatches(values, rows).items():
         if not wrong.any():
@@ -225,32 +212,28 @@ def to_numbers(values: Any, table: str) -> Floats:
         _check_parsed(values, table, np.isnan(numbers), empty, "number", "")
     else:
         numbers = values.to_numpy(np.float64, na_value=np.nan)
-    infinite = np.isinf(numbers)
-    if infinite.any():
-        raise ValueError(
-            f"{location(table, values.name, int(infinite.argmax()))} is infinite; leave the cell "
-            "empty if there is no number."
-        )
+    infinite = np.flatnonzero(np.isinf(numbers))
+    if len(infinite):
+        where = location(table, values.name, infinite[0])
+        raise ValueError(f"{where} is infinite; leave the cell empty if there is no number.")
     return numbers
 
 
-def to_seconds(values: Any, table: str) -> Floats:
-    """A column of dates as seconds since 1970 in UTC, NaN where empty, (N,)."""
+def _iso_seconds(values: Any, table: str) -> Floats:
+    """A column of dates as in ISO 8601 as seconds since 1970 in UTC, NaN where empty, (N,)."""
     pandas = import_pandas()
     empty, text = is_empty(values, EMPTY_NUMBERS), as_text(values)
     codes: Ints | slice = slice(None)
+    cells = values.where(~empty, None) if _may_hold_text(values) and text is None else values
     if text is not None:  # few dates are distinct
         codes, names = text.distinct
         cells = pandas.Series([*names, None], dtype=object)  # code -1, missing
-    else:
-        cells = values.where(~empty, None) if _may_hold_text(values) else values
     dates = pandas.to_datetime(cells, format="ISO8601", utc=True, errors="coerce")
     try:
         since = (dates - pandas.Timestamp(0, tz="UTC")) / pandas.Timedelta(seconds=1)
     except pandas.errors.OutOfBoundsDatetime:
-        raise ValueError(
-            f"{location(table, values.name)} holds a date outside the years 1678 to 2261."
-        ) from None
+        where = location(table, values.name)
+        raise ValueError(f"{where} holds a date outside the years 1678 to 2261.") from None
     seconds = np.asarray(since, dtype=np.float64)[codes]
     examples = ", such as 2024-05-31 or 2024-05-31T18:00:00Z,"
     _check_parsed(values, table, np.isnan(seconds), empty, "date", examples)
@@ -263,13 +246,10 @@ def to_signs(values: Any, table: str) -> Floats:
     codes, names = distinct_names(values)
     numbers = np.array([*(signs.get(name.lower(), np.nan) for name in names), np.nan])[codes]
     numbers[is_empty(values, EMPTY_NUMBERS)] = 0
-    wrong = np.isnan(numbers)
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise ValueError(
-            f"{location(table, values.name, row)} holds {_short_repr(values.iloc[row])}; expected "
-            "true, false or an empty cell."
-        )
+    wrong = np.flatnonzero(np.isnan(numbers))
+    if len(wrong):
+        where, cell = location(table, values.name, wrong[0]), _short_repr(values.iloc[wrong[0]])
+        raise ValueError(f"{where} holds {cell}; expected true, false or an empty cell.")
     return numbers
 
 
@@ -278,29 +258,27 @@ def _may_hold_text(values: Any) -> bool:
 
 
 def _kind_of_text(
-    text: TextColumn, values: Any, rows: Ints, table: str, required: bool
+    cells: TextColumn, values: Any, rows: Ints, table: str, required: bool
 ) -> ColumnKind:
+    """`column_kind` of a column of text."""
     mismatches = _mismatches(values, rows)
     if not mismatches["number"].any():
-        return "text" if text.matches(r"[+-]?0\d.*").any() else "number"
-    if text.is_one_of(("true", "false")).all():
+        return "text" if cells.matches(r"[+-]?0\d.*").any() else "number"
+    if cells.is_one_of(("true", "false")).all():
         return "boolean"
     if not mismatches["date"].any():
         return "date"
-    if not required and text.list_separator is not None:
+    if not required and cells.list_separator is not None:
         return "list"
     for kind, wrong in mismatches.items():
         if (~wrong).mean() >= _MOSTLY:
-            fix = f"fix or empty {'it' if wrong.sum() == 1 else 'them'}"
-            cells = f"{location(table, values.name)}: "
-            cells += _describe_cells(values, rows[wrong], len(rows), kind)
+            text = f"{location(table, values.name)}: "
+            text += _describe_cells(values, rows[wrong], len(rows), kind)
+            text += f": mixed types; fix or empty {'it' if wrong.sum() == 1 else 'them'}"
             if required:
-                raise ValueError(f"{cells}: mixed types; {fix}.")
-            raise ArgumentError(
-                f"{cells}: mixed types; {fix}, or drop the column.",
-                argument="drop",
-                value=str(values.name),
-            )
+                raise ValueError(f"{text}.")
+            text += ", or drop the column."
+            raise ArgumentError(text, argument="drop", value=str(values.name))
     return "text"
 
 
@@ -341,13 +319,13 @@ def _check_parsed(
 ) -> None:
     """Raise an error about the cells that are neither empty nor could be parsed."""
     rows = np.flatnonzero(failed & ~empty)
-    if not len(rows):
-        return
     if len(rows) == 1:
         cells = f"{location(table, values.name, rows[0])} holds {_short_repr(values.iloc[rows[0]])}"
-    else:
+    elif len(rows):
         cells = f"{location(table, values.name)}: "
         cells += _describe_cells(values, rows, int((~empty).sum()), kind)
+    else:
+        return
     raise ValueError(f"{cells}; expected a {kind}{examples} or an empty cell.")
 
 
@@ -376,9 +354,7 @@ def has_class(nodes: Any, column: str | None, classes: Sequence[str]) -> NDArray
 DAY_FIRST, MONTH_FIRST = "day/month/year", "month/day/year"
 YEAR_FIRST, WORDS = "year/month/day", "month in words"
 SECONDS, MILLISECONDS = "seconds since 1970", "milliseconds since 1970"
-ORDERS = {"dmy": DAY_FIRST, "mdy": MONTH_FIRST}
-"""Values of `date_order`, which decides where the cells of a column do not."""
-
+ORDERS = {"dmy": DAY_FIRST, "mdy": MONTH_FIRST}  # values of date_order
 FORMATS = {
     DAY_FIRST: ("%d/%m/%Y", "%d.%m.%Y", "%d-%m-%Y"),
     MONTH_FIRST: ("%m/%d/%Y", "%m.%d.%Y", "%m-%d-%Y"),
@@ -395,59 +371,52 @@ _PATTERNS = {
     YEAR_FIRST: rf"\d{{4}}(?:/\d{{1,2}}/|\.\d{{1,2}}\.)\d{{1,2}}{_TIME}",
     WORDS: rf"(?:{_MONTH} \d{{1,2}},? \d{{4}}|\d{{1,2}}\.?[ -]{_MONTH}[ -]\d{{4}}){_TIME}",
 }
+_ANY_FORM = "|".join((_NUMERIC, *_PATTERNS.values()))  # other than ISO 8601
 _ABOVE_12 = r"(?:1[3-9]|[2-9]\d)"
 _TIME_NAME = re.compile(
     r"(?:.*[_\W])?(?:time|timestamp|ts|date|epoch|created|updated|joined|at|on)(?:[_\W].*)?"
     r"|.*[a-z](?:At|On|Time|Date)"
 )
 _EARLIEST, _LATEST = 631_152_000, 4_102_444_800  # 1990 to 2100
-_FIRST_ROWS = 1000
 
 
 def check_form(form: str) -> None:
     """Raise ValueError for a form that is none of ours; empty is that of ISO 8601."""
     if form not in ("", SECONDS, MILLISECONDS, *FORMATS):
-        raise ValueError(
-            f"the form of dates must be one of {', '.join(FORMATS)}, got {short(form)}"
-        )
+        known = ", ".join(FORMATS)
+        raise ValueError(f"the form of dates must be one of {known}, got {short(form)}")
 
 
 def date_form(values: Any, table: str, order: str | None = None) -> str | None:
-    """The form of the dates in a column; None if it holds no dates or dates as in ISO 8601.
-
-    `order` is "dmy" or "mdy", for dates that may be either.
-    """
+    """The form of the dates in a column; None if it holds no dates or dates as in ISO 8601."""
     if order is not None and order not in ORDERS:
         raise ValueError(f"date_order must be dmy or mdy, got {order!r}.")
     if values.dtype.kind in "bmM":
         return None
-    head = text_without(values.iloc[:_FIRST_ROWS], EMPTY_NUMBERS)
-    if head is None or (len(head) and not _are_dates(head).any()):
+    head = text_without(values.iloc[:1000], EMPTY_NUMBERS)  # which tell of most columns
+    if head is None or (len(head) and not head.matches(_ANY_FORM).any()):
         return _epoch_form(values)
     text = text_without(values, EMPTY_NUMBERS)
     if text is None or not len(text):
         return None
-    dates, where = _are_dates(text), location(table, values.name)
+    dates, where = text.matches(_ANY_FORM), location(table, values.name)
     if dates.mean() < _MOSTLY:
         return None
     if not dates.all():
+        wrong = f"{text.first(~dates)!r} ({int((~dates).sum())} of {len(dates)} cells)"
+        wrong = f"{where} holds dates such as {text.first(dates)!r}, but also {wrong}; fix or empty"
+        column = str(values.name)
         raise ArgumentError(
-            f"{where} holds dates such as {text.first(dates)!r}, but also {text.first(~dates)!r} "
-            f"({int((~dates).sum())} of {len(dates)} cells); fix or empty such cells, or drop the "
-            "column.",
-            argument="drop",
-            value=str(values.name),
+            f"{wrong} such cells, or drop the column.", argument="drop", value=column
         )
-    for form, pattern in _PATTERNS.items():
-        if text.matches(pattern).all():
-            return form
-    return _numeric_form(text, where, order)
+    forms = (form for form, pattern in _PATTERNS.items() if text.matches(pattern).all())
+    return next(forms, None) or _numeric_form(text, where, order)
 
 
 def seconds_of(values: Any, table: str, form: str) -> Floats:
     """A column of dates in a form as seconds since 1970, NaN where empty, (N,)."""
     if not form or values.dtype.kind == "M":
-        return to_seconds(values, table)
+        return _iso_seconds(values, table)
     if form in (SECONDS, MILLISECONDS):
         return to_numbers(values, table) / (1000 if form == MILLISECONDS else 1)
     rows = np.flatnonzero(~is_empty(values, EMPTY_NUMBERS))
@@ -470,11 +439,6 @@ def seconds_of(values: Any, table: str, form: str) -> Floats:
     return seconds
 
 
-def _are_dates(text: TextColumn) -> Bools:
-    """Which cells are dates in a form other than ISO 8601, (N,)."""
-    return text.matches("|".join((_NUMERIC, *_PATTERNS.values())))
-
-
 def _numeric_form(text: TextColumn, where: str, order: str | None) -> str:
     """Day or month first: whichever a number above 12 proves, or the user, or dots."""
     if not text.matches(_NUMERIC).all():
@@ -492,23 +456,17 @@ def _numeric_form(text: TextColumn, where: str, order: str | None) -> str:
         return ORDERS[order]
     if text.matches(r"\d{1,2}\..*").all():
         return DAY_FIRST
-    raise ArgumentError(
-        f"{where} holds dates such as {text.first(~day_first)!r}, and no cell tells day from "
-        "month; set date_order to dmy or mdy.",
-        argument="date_order",
-    )
+    dates = f"{where} holds dates such as {text.first(~day_first)!r}, and no cell tells day from"
+    raise ArgumentError(f"{dates} month; set date_order to dmy or mdy.", argument="date_order")
 
 
 def _epoch_form(values: Any) -> str | None:
     """Whether a column called like a time holds seconds or milliseconds since 1970."""
-    if not _TIME_NAME.fullmatch(str(values.name)):
-        return None
-    try:
-        numbers = to_numbers(values, "")
-    except ValueError:
-        return None
-    known = numbers[~np.isnan(numbers)]
-    for form, unit in ((SECONDS, 1), (MILLISECONDS, 1000)):
-        if len(known) and known.min() / unit >= _EARLIEST and known.max() / unit <= _LATEST:
-            return form
+    if _TIME_NAME.fullmatch(str(values.name)):
+        with suppress(ValueError):
+            numbers = to_numbers(values, "")
+            known = numbers[~np.isnan(numbers)]
+            for form, unit in ((SECONDS, 1), (MILLISECONDS, 1000)):
+                if len(known) and known.min() / unit >= _EARLIEST and known.max() / unit <= _LATEST:
+                    return form
     return None

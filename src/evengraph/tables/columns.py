@@ -6,6 +6,7 @@ import inspect
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
@@ -34,16 +35,14 @@ from evengraph.tables.cells import (
     to_numbers,
     to_signs,
 )
-from evengraph.tables.edges import are_row_numbers, edge_rows, id_index
+from evengraph.tables.edges import edge_rows, id_index
 from evengraph.tables.encoders import Boolean, Category, Items, Number, Vector
 from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.notes import NoteKind, Notes
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-ID_NAMES = ("id", "node", "node_id")
-LABEL_NAMES = ("label", "class")
-SPLIT_NAMES = ("split",)
+NODE_NAMES = {"id": ("id", "node", "node_id"), "split": ("split",), "label": ("label", "class")}
 EDGE_NAMES = {
     "weight": ("weight",),
     "type": ("type", "edge_type", "relation"),
@@ -51,11 +50,7 @@ EDGE_NAMES = {
 }
 END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"))
 USUAL_ENDS = {end for names in END_NAMES for end in names}
-TABLE_TYPE = "type"  # of edges, where each type has a table
-
-CHECKED_EDGES = 1000
-"""How many edges decide which column holds the ids; the others are read later."""
-
+CHECKED_EDGES = 1000  # decide which column holds the ids; the others are read later
 _ID_NAME = re.compile(r"(?:.*[_\W])?(?:id|uid|uuid|guid|node|key|index)|.*[a-z]I[dD]", re.DOTALL)
 
 
@@ -122,9 +117,8 @@ class TableColumns:
         columns = {role: getattr(self, role) for role in roles}
         return {role: column for role, column in columns.items() if column is not None}
 
-    def _having(self, role: str, column: str) -> TableColumns:
-        values: dict[str, Any] = {role: column}
-        return replace(self, **values)
+    def _having(self, role: str, column: Any) -> TableColumns:
+        return replace(self, **{role: column})
 
 
 def takes_columns(function: F) -> F:
@@ -192,15 +186,15 @@ def _resolve_node_columns(
     nodes: Any, columns: TableColumns, notes: Notes, guess_label: bool
 ) -> TableColumns:
     check_columns(nodes, columns.of_nodes.values(), "nodes")
-    usual_names = {"id": ID_NAMES, "split": SPLIT_NAMES}
-    if guess_label:
-        usual_names["label"] = LABEL_NAMES
-    for role, names in usual_names.items():
-        if role in columns.of_nodes:
-            continue
+    for role, names in NODE_NAMES.items():
         column = _match(nodes.columns, names, columns.of_nodes.values())
-        if column is None or (role == "split" and not is_split_column(nodes[column])):
+        if role in columns.of_nodes or column is None or (role == "label" and not guess_label):
             continue
+        if role == "split":
+            values = nodes[column]
+            words = {name.lower() for name in distinct_names(values[~is_empty(values)])[1]}
+            if not words or not words <= SPLIT_WORDS.keys():
+                continue
         columns = columns._having(role, column)
         if role != "id":
             notes.add(NoteKind.GUESSED_COLUMN, f"Using column {column!r} as the {role}.")
@@ -220,10 +214,8 @@ def _guess_edge_columns(edges: Any, columns: TableColumns, notes: Notes) -> Tabl
             columns = columns._having(role, column)
             found.append(f"{column!r} as the {role.removeprefix('edge_')}")
         elif role == "weight":
-            text = (
-                f"Column {column!r} of {name} is not used as the weight of edges: some cells are "
-            )
-            notes.add(NoteKind.GUESSED_COLUMN, f"{text}no numbers from 0 on.")
+            text = f"Column {column!r} of {name} is not used as the weight of edges: "
+            notes.add(NoteKind.GUESSED_COLUMN, f"{text}some cells are no numbers from 0 on.")
     if found:
         text = f"Using columns of {name}: {', '.join(found)} of edges."
         notes.add(NoteKind.GUESSED_COLUMN, text)
@@ -241,15 +233,14 @@ def _check_roles(columns: Mapping[str, str]) -> None:
 
 def _fits_role(values: Any, role: str, table: str) -> bool:
     """Whether a column of the edges table can be what its name says."""
-    try:
+    with suppress(ValueError):
         kind = column_kind(values, table)
         if role == "weight":
             return kind == "number" and bool((to_numbers(values, table) >= 0).all())
         if role == "type":
             return kind in ("text", "number")
         return kind in ("date", "number") or date_form(values, table, "dmy") is not None
-    except ValueError:
-        return False
+    return False
 
 
 def edge_ends(edges: Any, columns: TableColumns, notes: Notes) -> tuple[str, str]:
@@ -259,10 +250,8 @@ def edge_ends(edges: Any, columns: TableColumns, notes: Notes) -> tuple[str, str
     check_columns(edges, [column for column in named if column is not None], "edges")
     free = [column for column in edges.columns if column not in columns.of_edges.values()]
     if len(free) < 2:
-        raise ValueError(
-            f"{name} needs two columns, one for each end of an edge; its columns are: "
-            f"{listed(edges.columns)}."
-        )
+        needs = f"{name} needs two columns, one for each end of an edge"
+        raise ValueError(f"{needs}; its columns are: {listed(edges.columns)}.")
     pairs = (tuple(_match(free, [end]) for end in names) for names in END_NAMES)
     guess = next((pair for pair in pairs if all(pair)), (None, None))
     source = columns.source or guess[0] or next(c for c in free if c != columns.target)
@@ -284,15 +273,13 @@ def _match(columns: Iterable[str], names: Sequence[str], taken: Collection[Any] 
 
 def is_usual(role: str, column: str) -> bool:
     """Whether a column has a name by which its role is found."""
-    usual = {"id": ID_NAMES, "label": LABEL_NAMES, "split": SPLIT_NAMES}
-    return column.lower() in usual.get(role, USUAL_ENDS)
+    return column.lower() in NODE_NAMES.get(role, USUAL_ENDS)
 
 
 def join_edges(tables: Mapping[str, Any], ends: tuple[str | None, str | None]) -> Any:
     """Several edges tables as one, with their names as the type of edges.
 
-    Args:
-        ends: The columns of both ends; None, or a usual name that a table lacks, to guess them.
+    Ends that are None, or a usual name that a table lacks, are guessed.
     """
     if not tables:
         raise ValueError("edges must hold at least one table, got none.")
@@ -302,8 +289,7 @@ def join_edges(tables: Mapping[str, Any], ends: tuple[str | None, str | None]) -
         named = [None if end in USUAL_ENDS - {*part.columns} else end for end in ends]
         source, target = edge_ends(part, TableColumns(source=named[0], target=named[1]), Notes())
         part = part.rename(columns={source: ends[0] or "source", target: ends[1] or "target"})
-        part = part.rename(columns={TABLE_TYPE: f"{TABLE_TYPE} of edge"})
-        parts.append(part.assign(**{TABLE_TYPE: name}))
+        parts.append(part.rename(columns={"type": "type of edge"}).assign(type=name))
     joined = import_pandas().concat(parts, ignore_index=True)
     joined.attrs = {"file": ", ".join(table_name(t, name) for name, t in tables.items())}
     return joined
@@ -316,7 +302,7 @@ def _find_id(
     notes: Notes,
     fits: Callable[[str], bool] | None,
 ) -> str | None:
-    """The column with the ids: that of the usual name if it fits the edges, else one that does.
+    """The column with the ids: the usual name if it fits the edges, else one that does.
 
     None stands for row numbers from 0.
     """
@@ -328,13 +314,12 @@ def _find_id(
     free = [column for column in nodes.columns if column not in taken.values()]
     fitting = [column for column in free if column != usual and fits(column)]
     named = [column for column in fitting if is_id_name(column)]
-    numbered = usual is None and all(are_row_numbers(end, len(nodes)) for end in ends)
+    names = (canonical_name(n) for end in ends for n in import_pandas().unique(end.dropna()))
+    numbered = usual is None and all(n.isdecimal() and int(n) < len(nodes) for n in names)
     found = named or ([] if numbered else fitting)
     if len(found) > 1:
-        names = " and ".join(repr(column) for column in found)
-        raise ArgumentError(
-            f"Columns {names} of {table} all fit the edges; set id to one of them.", argument="id"
-        )
+        text = f"Columns {' and '.join(map(repr, found))} of {table} all fit the edges; "
+        raise ArgumentError(f"{text}set id to one of them.", argument="id")
     if found:
         text = f"Using column {found[0]!r} as the id: the edges name its values"
         text += "." if usual is None else f", not those of {usual!r}."
@@ -342,11 +327,8 @@ def _find_id(
         return str(found[0])
     for role, column in taken.items():
         if not numbered and fits(column):
-            raise ArgumentError(
-                f"Column {column!r} of {table} holds the ids that the edges name; set {role} to "
-                "another column.",
-                argument=role,
-            )
+            text = f"Column {column!r} of {table} holds the ids that the edges name; "
+            raise ArgumentError(f"{text}set {role} to another column.", argument=role)
     if usual is None and not numbered:
         raise ArgumentError(
             f"{table} has no column called id, node or node_id, and none that holds both ends of "
@@ -360,16 +342,12 @@ def _find_id(
 
 def _holds_ends(values: Any, sources: Any, targets: Any) -> bool:
     """Whether a column holds unique ids, among them both ends of every edge."""
-    if values.dtype.kind in "bmM":
-        return False
-    try:
-        # most columns are told by a few rows
-        if not (values.iloc[:CHECKED_EDGES].is_unique and values.is_unique):
-            return False
-        edge_rows(sources, targets, id_index(values, ""), "")
-    except (TypeError, ValueError):  # lists cannot be hashed
-        return False
-    return True
+    with suppress(TypeError, ValueError):  # lists cannot be hashed
+        unique = values.iloc[:CHECKED_EDGES].is_unique and values.is_unique  # a few rows tell most
+        if unique and values.dtype.kind not in "bmM":
+            edge_rows(sources, targets, id_index(values, ""), "")
+            return True
+    return False
 
 
 def is_id_name(column: str) -> bool:
@@ -377,27 +355,13 @@ def is_id_name(column: str) -> bool:
     return bool(_ID_NAME.fullmatch(column) or _ID_NAME.fullmatch(column.lower()))
 
 
-def is_spare_id(values: Any) -> bool:
-    """Whether a column is called like an id and has a different value in every row."""
-    if not is_id_name(str(values.name)) or values.dtype.kind in "fmM" or len(values) < 2:
-        return False
-    try:
-        distinct = import_pandas().unique(values.to_numpy())
-    except TypeError:  # lists
-        return False
-    return len(distinct) == len(values) and not is_empty(values).any()
-
-
 def check_no_copy(labels: Any, ids: Any, table: str) -> None:
     """Raise an error if the label column holds the ids."""
     for rows in (slice(CHECKED_EDGES), slice(None)):  # hardly ever more than the first rows
         if (canonical_names(labels.iloc[rows]) != canonical_names(ids.iloc[rows])).any():
             return
-    raise ArgumentError(
-        f"{location(table, labels.name)} copies the ids (column {ids.name!r}): it holds no "
-        "classes; set label to another column.",
-        argument="label",
-    )
+    text = f"{location(table, labels.name)} copies the ids (column {ids.name!r}): it holds no "
+    raise ArgumentError(f"{text}classes; set label to another column.", argument="label")
 
 
 def feature_columns(nodes: Any, columns: TableColumns, notes: Notes) -> list[str]:
@@ -409,16 +373,19 @@ def feature_columns(nodes: Any, columns: TableColumns, notes: Notes) -> list[str
         check_columns(nodes, names, "nodes")
         for column in names:
             if column in roles:
-                raise ValueError(
-                    f"features must not contain the {roles[column]} column {column!r}: it would "
-                    "leak the answer."
-                )
+                text = f"features must not contain the {roles[column]} column {column!r}: "
+                raise ValueError(f"{text}it would leak the answer.")
         return names
     free = [column for column in nodes.columns if column not in roles]
     useless = {column: "it has no name" for column in free if is_unnamed(column)}
     for column in free:
-        if is_id_name(column) and is_spare_id(nodes[column]):
-            useless[column] = "its values are distinct, like ids"
+        values = nodes[column]
+        if not is_id_name(column) or values.dtype.kind in "fmM" or len(values) < 2:
+            continue
+        with suppress(TypeError):  # lists
+            distinct = len(import_pandas().unique(values.to_numpy()))
+            if distinct == len(values) and not is_empty(values).any():
+                useless[column] = "its values are distinct, like ids"
     for column, reason in useless.items():
         notes.add(NoteKind.FEATURES, f"Left out column {column!r}: {reason}.")
     return [column for column in free if column not in useless]
@@ -427,18 +394,15 @@ def feature_columns(nodes: Any, columns: TableColumns, notes: Notes) -> list[str
 def note_mixed_columns(
     nodes: Any, columns: Sequence[str], encoder: FeatureEncoder, notes: Notes
 ) -> None:
-    """Add a note for each column that is at least half numbers or dates, but not encoded so.
-
-    These notes quote cells, so they must not become notes of the encoder, which a model saves.
-    """
+    """Add a note for each column that is at least half numbers or dates, but not encoded so."""
+    # these notes quote cells, so they must not become notes of the encoder, which a model saves
     categories = {item.column for item in encoder.columns if isinstance(item, Category)}
     kinds = Number | Boolean | Items | Vector
     parsed = {item.column for item in encoder.columns if isinstance(item, kinds)}
     for column in columns:
         if column in parsed or column in encoder.indicators:
             continue
-        mismatch = describe_mismatch(nodes[column])
-        if mismatch is not None:
+        if mismatch := describe_mismatch(nodes[column]):
             kind, cells = mismatch
             treated = "treated as categories" if column in categories else f"not treated as {kind}s"
             notes.add(NoteKind.MIXED_COLUMN, f"Column {column!r}: {cells}, so it is {treated}.")
@@ -446,17 +410,15 @@ def note_mixed_columns(
 
 # Labels.
 
-MAX_DISTINCT = 20
-"""More distinct numbers than this are checked for being continuous."""
-MIN_NODES_PER_CLASS = 5
-"""Whole numbers with fewer nodes each, on average, are a quantity."""
-MAX_CLASSES, MAX_SUGGESTIONS, SHOWN_CLASSES = 20, 5, 3
+MAX_DISTINCT = 20  # more distinct numbers than this are checked for being continuous
+MIN_NODES_PER_CLASS = 5  # whole numbers with fewer nodes each, on average, are a quantity
+MAX_CLASSES = 20
 
+# Labels that may stand for unlabelled. They may also be classes, so the user decides.
 MISSING_WORDS = frozenset(
     {"?", "-", "--", "-1", "-99", "-999", "unknown", "unk", "unlabelled", "unlabeled", "missing"}
     | {"undefined", "not available", "not labelled", "not labeled", "no label", "tbd"}
 )
-"""Labels that may stand for unlabelled. They may also be classes, so the user decides."""
 
 
 class NoLabelError(ArgumentError):
@@ -465,7 +427,7 @@ class NoLabelError(ArgumentError):
     def __init__(self, candidates: Sequence[str] = ()) -> None:
         message = "No label column: every node is unlabelled"
         if candidates:
-            names = [repr(column) for column in candidates[:MAX_SUGGESTIONS]]
+            names = [repr(column) for column in candidates[:5]]
             choice = " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
             message += f"; set label to the column with the classes, perhaps {choice}"
         super().__init__(f"{message}.", argument="label")
@@ -475,11 +437,7 @@ class NoLabelError(ArgumentError):
 class FewClassesError(ValueError):
     """A label column without two classes: nothing to learn from, but to start labelling with.
 
-    Args:
-        message: What is wrong.
-        column: The label column.
-        labelled: Which nodes have a label, (N,).
-        classes: The name of their class; empty without labels.
+    Labelled nodes, (N,), are of the one class of `classes`, which is empty without labels.
     """
 
     def __init__(
@@ -492,18 +450,13 @@ class FewClassesError(ValueError):
 def encode_labels(
     values: Any, table: str, notes: Notes, unlabelled: Sequence[Any] = ()
 ) -> tuple[Ints, tuple[str, ...]]:
-    """Class indices, -1 where the label is empty, (N,), and the names of the classes.
-
-    Classes are sorted: numbers by value, text alphabetically, false before true. Notes tell of
-    labels that are or may be missing, and of rare classes; `unlabelled` holds labels that mean
-    unlabelled.
-    """
+    """Class indices, -1 where the label is empty, (N,), and the sorted names of the classes."""
     words = is_empty(values, EMPTY_LABELS) & ~is_empty(values)
     empty = _is_unlabelled(values, unlabelled)
     if unlabelled:
         present = {name.lower() for name in canonical_names(values)}
-        absent = [short(w) for w in _words(unlabelled) if w.lower() not in present]
-        if absent:
+        given = map(canonical_name, [unlabelled] if isinstance(unlabelled, str) else unlabelled)
+        if absent := [short(word) for word in given if word.lower() not in present]:
             text = f"No label is {' or '.join(absent)}, which unlabelled names."
             notes.add(NoteKind.EMPTY_LABELS, text)
     where, column = location(table, values.name), str(values.name)
@@ -550,12 +503,8 @@ def doubtful_classes(names: Collection[str]) -> list[str]:
 
 
 def label_candidates(nodes: Any, excluded: Collection[str]) -> tuple[str, ...]:
-    """Columns that may hold classes: few distinct values, each used twice or more on average.
-
-    Columns with empty cells come first, since labels are often incomplete, then those with the
-    fewest values.
-    """
-    candidates = []
+    """Columns that may hold classes: few distinct values, each used twice or more on average."""
+    candidates = []  # first those with empty cells, since labels are often incomplete
     for column in nodes.columns:
         if column in excluded or is_unnamed(column):
             continue
@@ -573,14 +522,10 @@ def _is_unlabelled(values: Any, unlabelled: Sequence[Any]) -> Bools:
     """Which labels are empty or mean unlabelled, ignoring case, (N,)."""
     empty = is_empty(values, EMPTY_LABELS)
     if unlabelled:
-        words = {word.lower() for word in _words(unlabelled)}
+        given = [unlabelled] if isinstance(unlabelled, str) else unlabelled
+        words = {canonical_name(word).lower() for word in given}
         empty |= np.array([name.lower() in words for name in canonical_names(values)], dtype=bool)
     return empty
-
-
-def _words(unlabelled: Sequence[Any]) -> list[str]:
-    words = [unlabelled] if isinstance(unlabelled, str) else unlabelled
-    return [canonical_name(word) for word in words]
 
 
 def _check_classes(column: str, where: str, counts: Mapping[str, int]) -> None:
@@ -613,18 +558,16 @@ def _note_classes(counts: Mapping[str, int], notes: Notes) -> None:
         text = f"Is label {sizes} a class? If it means unlabelled, set unlabelled to "
         notes.add(NoteKind.MISSING_LABELS, f"{text}{','.join(words)}.")
     rare = [name for name in sorted(counts) if counts[name] < 3]
-    if not rare:
-        return
     if len(rare) == 1:
         subject = f"Class {rare[0]!r} has {plural(counts[rare[0]], 'labelled node')}"
         fix = "its label cells to leave the class"
     else:
-        shown = ", ".join(map(repr, rare[:SHOWN_CLASSES]))
-        more = "" if len(rare) <= SHOWN_CLASSES else ", ..."
-        subject = f"{len(rare)} classes have 1 or 2 labelled nodes ({shown}{more})"
+        shown = ", ".join([*map(repr, rare[:3]), *(["..."] if len(rare) > 3 else [])])
+        subject = f"{len(rare)} classes have 1 or 2 labelled nodes ({shown})"
         fix = "their cells to leave them"
     text = f"{subject}: a stratified split (Natural) needs 3 per class; label more, or empty {fix}"
-    notes.add(NoteKind.RARE_CLASS, f"{text} out.")
+    if rare:
+        notes.add(NoteKind.RARE_CLASS, f"{text} out.")
 
 
 # Splits and times.
@@ -634,7 +577,6 @@ SPLIT_WORDS = {
     **dict.fromkeys(("val", "valid", "validation", "dev"), "val"),
     **dict.fromkeys(("test", "testing"), "test"),
 }
-"""Values of a split column, in any case."""
 
 
 def read_split(values: Any, table: str) -> dict[str, Bools]:
@@ -648,12 +590,6 @@ def read_split(values: Any, table: str) -> dict[str, Bools]:
             "split column holds train, val (or validation), test or an empty cell."
         )
     return {part: parts == part for part in ("train", "val", "test")}
-
-
-def is_split_column(values: Any) -> bool:
-    """Whether a column holds nothing but train, val and test."""
-    names = {name.lower() for name in distinct_names(values[~is_empty(values)])[1]}
-    return bool(names) and names <= SPLIT_WORDS.keys()
 
 
 def read_times(values: Any, table: str, date_order: str | None = None) -> Floats:

@@ -34,30 +34,22 @@ from evengraph.tables.cells import (
     to_numbers,
     to_signs,
 )
-from evengraph.tables.encoders import MIN_FREQUENCY_OF_FEW, Category
+from evengraph.tables.encoders import MIN_FREQUENCY_OF_FEW, Category, check_varies
 from evengraph.tables.notes import NoteKind, Notes
 from evengraph.tables.text import UselessColumnError
 
 if TYPE_CHECKING:
     from evengraph.tables.columns import TableColumns
 
-MAX_RELATIONS = 10
-"""Types that become relations, the most common first; edges of others only count as edges."""
-
-DIRECTIONS = ("out", "in")
+MAX_RELATIONS = 10  # the most common types; edges of others only count as edges
 
 
 class Relations(NamedTuple):
-    """What a graph holds about its relations.
-
-    Shapes:
-        arcs: int64, (3, R), relation, node and neighbour
-        weight: float32, (R,); None without weights
-    """
+    """What a graph holds about its relations."""
 
     names: tuple[str, ...]
-    arcs: Tensor
-    weight: Tensor | None
+    arcs: Tensor  # (3, R), relation, node and neighbour
+    weight: Tensor | None  # float32, (R,)
 
 
 def common_types(values: Any, notes: Notes) -> tuple[str, ...]:
@@ -83,7 +75,7 @@ def make_relations(rows: EdgeRows, num_nodes: int, columns: TableColumns) -> Rel
         codes = np.asarray(index.get_indexer(canonical_names(edges[columns.type])), np.int64)
     names = list(types or [""])
     if directed:
-        names = [" ".join(filter(None, (name, way))) for name in names for way in DIRECTIONS]
+        names = [" ".join(filter(None, (name, way))) for name in names for way in ("out", "in")]
     if len(names) < 2:
         return None
     kept = (codes >= 0) & (source != target)
@@ -96,25 +88,18 @@ def make_relations(rows: EdgeRows, num_nodes: int, columns: TableColumns) -> Rel
     keys = (arcs[0] * num_nodes + arcs[1]) * num_nodes + arcs[2]
     keys, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     sums = np.bincount(inverse, weights=np.tile(values, 2), minlength=len(keys))
-    return Relations(
-        tuple(names),
-        torch.from_numpy(arcs[:, first]),
-        None if weight is None else torch.from_numpy(sums).float(),
-    )
+    weights = None if weight is None else torch.from_numpy(sums).float()
+    return Relations(tuple(names), torch.from_numpy(arcs[:, first]), weights)
 
 
 _WHOLE_NUMBER = re.compile(r"(-?\d+)\.0+")
 
 
 class Links(NamedTuple):
-    """Edges in both directions, with weights and relations if there are any.
+    """Edges in both directions, with weights and relations if there are any."""
 
-    Shapes:
-        edge_index: int64, (2, E), sorted; edge_weight: float32, (E,)
-    """
-
-    edge_index: Tensor
-    edge_weight: Tensor | None = None
+    edge_index: Tensor  # (2, E), sorted
+    edge_weight: Tensor | None = None  # float32, (E,)
     relations: Relations | None = None
 
 
@@ -173,12 +158,6 @@ def edge_rows(sources: Any, targets: Any, ids: Any, table: str) -> tuple[Ints, I
     return source, target
 
 
-def are_row_numbers(values: Any, num_nodes: int) -> bool:
-    """Whether every cell is a row number of the nodes table, counted from 0."""
-    names = {canonical_name(value) for value in import_pandas().unique(values.dropna())}
-    return all(name.isdecimal() and int(name) < num_nodes for name in names)
-
-
 def _node_rows(values: Any, ids: Any, table: str) -> Ints:
     """Row numbers of the nodes that a column names, -1 for unknown ids, (M,)."""
     codes, names = distinct_names(values)
@@ -200,39 +179,31 @@ def read_edge_rows(edges: Any, ids: Any, columns: TableColumns, notes: Notes) ->
     source, target = edge_rows(edges[columns.source], edges[columns.target], ids, table)
     if columns.weight is None:
         return EdgeRows(edges, source, target, None)
-    weight = read_weights(edges[columns.weight], table)
-    positive = positive_weights(weight, notes)
+    weight, positive = read_weights(edges[columns.weight], table, notes)
     if not positive.all():
-        attributes, edges = edges.attrs, edges[positive].reset_index(drop=True)
-        edges.attrs = attributes
-    return EdgeRows(edges, source[positive], target[positive], weight[positive])
+        edges = edges[positive].reset_index(drop=True)  # pandas keeps its attrs
+    return EdgeRows(edges, source[positive], target[positive], weight)
 
 
 def undirected_edges(
     source: Ints, target: Ints, num_nodes: int, notes: Notes, weights: Floats | None = None
 ) -> Links:
-    """Drop self-loops, merge repeated edges and add the reverse of each.
+    """Drop self-loops, merge repeated edges and add the reverse of each; row numbers, (M,) each.
 
     Weights of repeated edges are summed; where both directions are given, the larger sum counts.
-
-    Shapes:
-        source, target, weights: (M,), row numbers of nodes
     """
     between = source != target
-    loops = len(source) - int(between.sum())
-    if loops:
+    if loops := len(source) - int(between.sum()):
         notes.add(NoteKind.DROPPED_EDGES, f"Dropped {plural(loops, 'self-loop')}.")
     source, target = source[between], target[between]
     keys = source * num_nodes + target
     directed = sorted_unique(keys)
-    repeated = len(source) - len(directed)
-    if repeated:
+    if repeated := len(source) - len(directed):
         summed = "" if weights is None else ", their weights summed"
         notes.add(NoteKind.MERGED_EDGES, f"Merged {plural(repeated, 'repeated edge')}{summed}.")
     ahead, back = directed, directed % num_nodes * num_nodes + directed // num_nodes
     both = sorted_unique(np.concatenate([ahead, back]))
-    mutual = (2 * len(directed) - len(both)) // 2
-    if mutual:
+    if mutual := (2 * len(directed) - len(both)) // 2:
         text = f"Merged {plural(mutual, 'edge')} given in both directions."
         notes.add(NoteKind.MERGED_EDGES, text)
     if mutual * 2 < len(directed):
@@ -247,8 +218,8 @@ def undirected_edges(
     return Links(edge_index, torch.from_numpy(largest).float())
 
 
-def read_weights(weights: Any, table: str) -> Floats:
-    """Weights of all rows, (M,); empty, negative and infinite ones raise an error."""
+def read_weights(weights: Any, table: str, notes: Notes) -> tuple[Floats, Bools]:
+    """The weights above 0, (P,), and which rows have one, (M,); wrong ones raise an error."""
     numbers = to_numbers(weights, table)
     wrong = ~(numbers >= 0)
     if wrong.any():
@@ -258,23 +229,13 @@ def read_weights(weights: Any, table: str) -> Floats:
             f"{location(table, weights.name, row)} is {value}; a weight must be a number from 0 "
             f"on, leave out other rows (there are {int(wrong.sum())})."
         )
-    return numbers
-
-
-def positive_weights(numbers: Floats, notes: Notes) -> Bools:
-    """Which rows are edges by their weight, (M,): those above 0."""
-    positive: Bools = numbers > 0
-    zero = len(numbers) - int(positive.sum())
-    if zero:
+    positive = numbers > 0
+    if zero := len(numbers) - int(positive.sum()):
         notes.add(NoteKind.DROPPED_EDGES, f"Dropped {plural(zero, 'edge')}: weight 0.")
-    return positive
+    return numbers[positive], positive
 
 
-MAX_VALUES = 10
-"""Values of a column that are counted apart, the most common."""
-
-MAX_FEATURES = 50
-DAY = 86_400.0
+MAX_VALUES, MAX_FEATURES = 10, 50  # values of a column that are counted apart, the most common
 Kind = Literal["number", "boolean", "date", "time", "category"]
 
 
@@ -290,9 +251,6 @@ class EdgeColumn:
     kind: Kind
     values: tuple[str, ...] = ()
     form: str = ""  # of dates that are not as in ISO 8601
-
-    def __post_init__(self) -> None:
-        check_form(self.form)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -312,10 +270,16 @@ class EdgeColumn:
                 yield _counts(nodes[names == value], size)
             return
         numbers = self.numbers(values, table)
-        if self.kind in ("date", "time"):
-            yield _recency(numbers, rows, nodes, size)
-            return
         known = ~np.isnan(numbers[rows])
+        if self.kind in ("date", "time"):
+            # how long before the newest time a node's newest is; the oldest for one without any
+            if np.isnan(numbers).all():
+                yield np.zeros(size)
+                return
+            last = np.full(size, np.nanmin(numbers))
+            np.maximum.at(last, nodes[known], numbers[rows][known])
+            yield np.asarray(np.nanmax(numbers) - last)
+            return
         sums = np.bincount(nodes[known], weights=numbers[rows][known], minlength=size)
         counts = _counts(nodes[known], size)
         yield np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
@@ -327,28 +291,20 @@ class EdgeColumn:
         if self.kind == "boolean":
             return to_signs(values, table)
         if self.kind == "date":
-            return seconds_of(values, table, self.form) / DAY
+            return seconds_of(values, table, self.form) / 86_400.0  # in days
         return to_numbers(values, table)
 
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeFeatures:
-    """Makes columns of the nodes table from columns of the edges table, also for new tables.
+    """Makes columns of the nodes table from columns of the edges table, also for new tables."""
 
-    Args:
-        columns: What to aggregate, beside the count of a node's edges.
-        directed: Aggregate edges from a node apart from edges to it.
-    """
-
-    columns: tuple[EdgeColumn, ...] = ()
-    directed: bool = False
+    columns: tuple[EdgeColumn, ...] = ()  # to aggregate, beside the count of a node's edges
+    directed: bool = False  # aggregate edges from a node apart from edges to it
 
     @classmethod
     def fit(cls, edges: Any, columns: TableColumns, notes: Notes) -> Self | None:
-        """Find out how to aggregate columns of the edges table; None if there is nothing to.
-
-        The notes tell what is made, and what was left out.
-        """
+        """Find out how to aggregate columns of the edges table; None if there is nothing to."""
         table, features = table_name(edges, "edges"), cls(directed=columns.directed)
         for column in edges.columns:
             if column in (columns.source, columns.target) or is_unnamed(column):
@@ -364,16 +320,13 @@ class EdgeFeatures:
                 notes.add(NoteKind.FEATURES, text)
         if not features.columns and not features.directed:
             return None
-        notes.add(NoteKind.FEATURES, features._describe(table))
-        return features
-
-    def _describe(self, table: str) -> str:
-        """Such as `4 features of nodes from edges.csv: count, mean and sum of amount.`"""
         words = {"number": "mean and sum of", "boolean": "mean of", "category": "count per"}
-        parts = [f"{words.get(item.kind, 'recency of')} {item.column}" for item in self.columns]
-        apart = ", out- and in-edges apart" if self.directed else ""
+        parts = [f"{words.get(item.kind, 'recency of')} {item.column}" for item in features.columns]
         listed = ", ".join(["count", *parts])
-        return f"{len(self.names)} features of nodes from {table}: {listed}{apart}."
+        text = f"{len(features.names)} features of nodes from {table}: {listed}"
+        apart = ", out- and in-edges apart" if features.directed else ""
+        notes.add(NoteKind.FEATURES, f"{text}{apart}.")
+        return features
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -383,25 +336,18 @@ class EdgeFeatures:
         return tuple(f"edges.{way}{name}" for way in ways for name in names)
 
     def compute(self, edges: Any, source: Ints, target: Ints, size: int) -> dict[str, Floats]:
-        """The new columns, (N,) each; rows from a node to itself do not count.
-
-        Shapes:
-            source, target: (M,), row numbers of nodes
-        """
+        """The new columns, (N,) each; rows from a node to itself do not count."""
         check_columns(edges, [item.column for item in self.columns], "edges")
         rows = np.flatnonzero(source != target)
         ends = [source[rows], target[rows]]
         if not self.directed:
             rows, ends = np.tile(rows, 2), [np.concatenate(ends)]
-        results = (values for nodes in ends for values in self._aggregate(edges, rows, nodes, size))
+        table, results = table_name(edges, "edges"), list[Floats]()
+        for nodes in ends:
+            results.append(_counts(nodes, size))
+            for item in self.columns:
+                results += item._aggregate(edges[item.column], table, rows, nodes, size)
         return dict(zip(self.names, results, strict=True))
-
-    def _aggregate(self, edges: Any, rows: Ints, nodes: Ints, size: int) -> Iterator[Floats]:
-        """The count of rows per node, then the aggregates of each column."""
-        table = table_name(edges, "edges")
-        yield _counts(nodes, size)
-        for item in self.columns:
-            yield from item._aggregate(edges[item.column], table, rows, nodes, size)
 
     def as_dict(self) -> dict[str, Any]:
         """The object as a dict that JSON can hold."""
@@ -411,26 +357,15 @@ class EdgeFeatures:
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Self:
         """The object from the dict of `as_dict`."""
-        columns = (EdgeColumn(**{**c, "values": tuple(c["values"])}) for c in stored["columns"])
-        edges = cls(columns=tuple(columns), directed=bool(stored["directed"]))
-        for column in edges.columns:
+        columns = [EdgeColumn(**{**c, "values": tuple(c["values"])}) for c in stored["columns"]]
+        for column in columns:
             check_types(column)
-        return edges
+            check_form(column.form)
+        return cls(columns=tuple(columns), directed=bool(stored["directed"]))
 
 
 def _counts(nodes: Ints, size: int) -> Floats:
     return np.bincount(nodes, minlength=size).astype(np.float64)
-
-
-def _recency(times: Floats, rows: Ints, nodes: Ints, size: int) -> Floats:
-    """How long before the newest time each node's newest is; the oldest for a node without any."""
-    if np.isnan(times).all():
-        return np.zeros(size)
-    newest, oldest = np.nanmax(times), np.nanmin(times)
-    last = np.full(size, oldest)
-    known = ~np.isnan(times[rows])
-    np.maximum.at(last, nodes[known], times[rows][known])
-    return np.asarray(newest - last)
 
 
 def _fit_column(values: Any, table: str, columns: TableColumns) -> EdgeColumn:
@@ -447,12 +382,9 @@ def _fit_column(values: Any, table: str, columns: TableColumns) -> EdgeColumn:
         common = sorted(category.common, key=lambda name: -int((names == name).sum()))
         if len(common) < 2:
             raise UselessColumnError("it has no two common values")
-        return EdgeColumn(
-            column=str(values.name), kind="category", values=tuple(sorted(common[:MAX_VALUES]))
-        )
+        shown = tuple(sorted(common[:MAX_VALUES]))
+        return EdgeColumn(column=str(values.name), kind="category", values=shown)
     item = EdgeColumn(column=str(values.name), kind=kind, form=form or "")
     numbers = item.numbers(values, table)
-    known = numbers[~np.isnan(numbers)]
-    if not len(known) or (known == known[0]).all():
-        raise UselessColumnError("it is constant")
+    check_varies(numbers[~np.isnan(numbers)])
     return item

@@ -1,11 +1,9 @@
 """Column encoders: numbers, dates, booleans, categories, lists and vectors as features.
 
-Numbers are scaled as they are, or after a logarithm or quantiles if heavy-tailed. scikit-learn's
-PowerTransformer and QuantileTransformer were tried with logistic regression on the tables of two
-social networks, one column of which ran from 0 to 10^8: they were as good as the logarithm, and
-slower; standardising alone, or RobustScaler, lost ten points of balanced accuracy. The logarithm is
-understood at once, and orders new values beyond the largest. Quantiles serve columns that a
-logarithm does not help: 10^9 plus a heavy tail, a few wild cells.
+Numbers are scaled as they are, or after a logarithm if heavy-tailed. On the tables of two social
+networks PowerTransformer and QuantileTransformer were as good and slower; standardising alone, or
+RobustScaler, lost ten points of balanced accuracy. The logarithm also orders new values beyond the
+largest. Quantiles serve where it does not help: 10^9 plus a heavy tail, a few wild cells.
 """
 
 from __future__ import annotations
@@ -38,29 +36,17 @@ from evengraph.tables.cells import (
 )
 from evengraph.tables.text import Entries, Text, UselessColumnError, Words, fit_text, parse_json
 
-MAX_FEATURE = 1e6
-"""Bound of scaled features: an extreme cell in new rows must not dominate all others."""
-
+MAX_FEATURE = 1e6  # of scaled features: an extreme cell in new rows must not dominate all others
+# Beyond either a column is heavy-tailed; skewness 2 is that of the exponential distribution.
 HEAVY_SKEWNESS, HEAVY_KURTOSIS = 2.0, 10.0
-"""Beyond either a column is heavy-tailed; skewness 2 is that of the exponential distribution."""
-
-MIN_DISTINCT = 10
+# Quantiles that are saved: of a small table fewer, since they would be nearly all of its cells.
 NUM_QUANTILES, CELLS_PER_QUANTILE = 200, 5
-"""Quantiles that are saved: of a small table fewer, since they would be nearly all of its cells."""
-
+# How often a category or an item must occur to be saved by its name, which may be a person's; less
+# often in a column with few distinct values.
 MIN_FREQUENCY, MIN_FREQUENCY_OF_FEW, FEW_VALUES = 5, 2, 10
-"""How often a category or an item must occur to be saved by its name, which may be a person's; less
-often in a column with few distinct values."""
-
 MAX_CATEGORIES = 50
-SHOWN_COLUMNS = 5
-
-MAX_BYTES = 2**30
-"""Bound of the 0/1 features of one column, which methods hold as a dense float32 matrix; beyond it
-only the most frequent items are used."""
-
-LIST_FILE = "features.json"
-"""The column of lists that come from a file {node: [items]} beside the tables."""
+MAX_BYTES = 2**30  # of a column's 0/1 features, dense; beyond it only the most frequent are used
+LIST_FILE = "features.json"  # column of lists from a file {node: [items]} beside the tables
 LARGEST = 1e100  # in a vector, so that sums of squares stay finite
 
 
@@ -73,17 +59,13 @@ class Number:
     mean: float
     scale: float
 
-    def __post_init__(self) -> None:
-        if self.scale == 0:
-            raise ValueError("scale of an encoder must not be 0")
-
     @classmethod
     def fit_numbers(cls, column: str, numbers: Floats, **others: Any) -> Self:
         """Fit to numbers, (N,), that need not be a column of a table."""
         from sklearn.preprocessing import StandardScaler
 
         empty = np.isnan(numbers)
-        _check_varies(numbers[~empty])
+        check_varies(numbers[~empty])
         largest = float(np.nanmax(np.abs(numbers)))  # squares of very large numbers would overflow
         scaled = numbers / largest
         median = float(np.median(scaled[~empty]))  # SimpleImputer sorts, which takes ten times this
@@ -115,8 +97,7 @@ class Number:
         numbers = self.curve(np.where(np.isnan(numbers), self.median, numbers))
         with np.errstate(over="ignore"):
             scaled = numbers / self.scale - self.mean / self.scale
-        clipped: Floats = np.clip(scaled, -MAX_FEATURE, MAX_FEATURE)[:, None]
-        return clipped
+        return np.asarray(np.clip(scaled, -MAX_FEATURE, MAX_FEATURE)[:, None])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,27 +106,15 @@ class Date(Number):
 
     form: str = ""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_form(self.form)
-
     def _parse(self, values: Any, table: str) -> Floats:
         return seconds_of(values, table, self.form)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Log(Number):
-    """Heavy-tailed numbers: sign(x) log(1 + |x| / unit), then scaled.
+    """Heavy-tailed numbers: sign(x) log(1 + |x| / unit), then scaled."""
 
-    The unit is a small value of the column, so that 10^-9 to 10^-3 is treated like 1 to 10^6.
-    """
-
-    unit: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.unit > 0:
-            raise ValueError("unit of an encoder must be above 0")
+    unit: float  # a small value of the column: 10^-9 to 10^-3 is treated like 1 to 10^6
 
     def curve(self, numbers: Floats) -> Floats:
         """The signed logarithm, (N,)."""
@@ -158,11 +127,6 @@ class Quantile(Number):
 
     quantiles: tuple[float, ...]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.quantiles:
-            raise ValueError("quantiles of an encoder must not be empty")
-
     def curve(self, numbers: Floats) -> Floats:
         """Normal scores, (N,); ties get the middle of their ranks, as in scikit-learn."""
         from scipy.special import ndtri
@@ -172,8 +136,7 @@ class Quantile(Number):
         upper = np.interp(numbers, quantiles, ranks)
         lower = -np.interp(-numbers, -quantiles[::-1], -ranks[::-1])
         end = 0.5 / len(quantiles)
-        scores: Floats = ndtri(np.clip((upper + lower) / 2, end, 1 - end))
-        return scores
+        return np.asarray(ndtri(np.clip((upper + lower) / 2, end, 1 - end)))
 
 
 def fit_number(column: str, numbers: Floats) -> Number:
@@ -181,7 +144,7 @@ def fit_number(column: str, numbers: Floats) -> Number:
     plain = Number.fit_numbers(column, numbers)
     known = numbers[~np.isnan(numbers)]
     # hardly ever more than the first values are sorted
-    few = all(len(np.unique(some)) <= MIN_DISTINCT for some in (known[:1000], known))
+    few = all(len(np.unique(some)) <= 10 for some in (known[:1000], known))
     if few or not is_heavy_tailed(known):
         return plain
     fields: dict[str, Any] = {"column": column, "median": plain.median, "mean": 0.0, "scale": 1.0}
@@ -206,10 +169,7 @@ def is_heavy_tailed(numbers: Floats) -> bool:
         return False
     scaled = numbers / (np.abs(numbers).max() or 1.0)
     centred = scaled - scaled.mean()
-    deviation = centred.std()
-    if not deviation:
-        return False
-    scores = centred / deviation
+    scores = centred / (centred.std() or 1.0)
     squares = scores * scores  # products: powers are ten times slower
     skewness, kurtosis = np.mean(squares * scores), np.mean(squares * squares) - 3
     return bool(abs(skewness) > HEAVY_SKEWNESS or kurtosis > HEAVY_KURTOSIS)
@@ -222,7 +182,8 @@ def _signed_log(numbers: Floats, unit: float) -> Floats:
     return np.sign(numbers) * logs
 
 
-def _check_varies(numbers: Floats) -> None:
+def check_varies(numbers: Floats) -> None:
+    """Raise an error if known numbers are all equal, or there are none."""
     if not len(numbers) or (numbers == numbers[0]).all():
         raise UselessColumnError("it is constant")
 
@@ -236,7 +197,7 @@ class Boolean:
     @classmethod
     def fit(cls, values: Any, table: str) -> Self:
         """Check that the column is not constant."""
-        _check_varies(to_signs(values, table))
+        check_varies(to_signs(values, table))
         return cls(column=str(values.name))
 
     @property
@@ -310,23 +271,14 @@ class Lists(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Items:
-    """Lists of items: 1 where a node has an item, 0 elsewhere; unknown items are ignored.
-
-    Args:
-        column: The column.
-        items: Names of the items, one per feature.
-        separator: What separates items in a cell; empty for JSON and for lists as objects.
-        nodes: How many nodes had a list at fitting.
-        rare: How many items were left out because too few nodes have them.
-        beyond: How many more were left out to bound the memory.
-    """
+    """Lists of items: 1 where a node has an item, 0 elsewhere; unknown items are ignored."""
 
     column: str
     items: tuple[str, ...]
-    separator: str
-    nodes: int
-    rare: int
-    beyond: int
+    separator: str  # empty for JSON and for lists as objects
+    nodes: int  # that had a list at fitting
+    rare: int  # items left out because too few nodes have them
+    beyond: int  # items left out to bound the memory
 
     @classmethod
     def fit(cls, values: Any, separator: str, lists: Lists) -> Self:
@@ -363,30 +315,14 @@ class Items:
         known = index >= 0
         return Entries((len(values), len(self.items)), rows[known], index[known])
 
-    def describe(self) -> str:
-        """What became of the column."""
-        text = f"{len(self.items):,} items of {self.nodes:,} nodes as 0/1 features"
-        if self.rare:
-            text += f"; rare items left out: {self.rare:,}"
-        if self.beyond:
-            text += f"; less frequent items left out to save memory: {self.beyond:,}"
-        return text
-
 
 @dataclass(frozen=True, kw_only=True)
 class Vector:
-    """Vectors of one length, such as embeddings: centred, then divided by one number.
-
-    Dimensions keep their proportions, which carry meaning; an empty cell is the mean.
-    """
+    """Vectors of one length: centred, then divided by one number; an empty cell is the mean."""
 
     column: str
     mean: tuple[float, ...]
     scale: float
-
-    def __post_init__(self) -> None:
-        if self.scale == 0:
-            raise ValueError("scale of an encoder must not be 0")
 
     @classmethod
     def fit(cls, values: Any, table: str) -> Self:
@@ -394,9 +330,8 @@ class Vector:
         vectors = _vectors(values, table, None)
         vectors = vectors[~np.isnan(vectors).any(axis=1)]
         if not np.abs(vectors).max(initial=0) <= LARGEST:
-            raise ValueError(
-                f"{location(table, values.name)} holds a vector with a number above {LARGEST:g}."
-            )
+            where = location(table, values.name)
+            raise ValueError(f"{where} holds a vector with a number above {LARGEST:g}.")
         mean = vectors.mean(axis=0)
         scale = float(np.sqrt(((vectors - mean) ** 2).mean()))
         if not scale:
@@ -411,12 +346,7 @@ class Vector:
     def transform(self, values: Any, table: str) -> Floats:
         """The features of every row, (N, len(mean))."""
         scaled = (_vectors(values, table, len(self.mean)) - np.array(self.mean)) / self.scale
-        bounded: Floats = np.clip(np.nan_to_num(scaled), -MAX_FEATURE, MAX_FEATURE)
-        return bounded
-
-    def describe(self) -> str:
-        """What became of the column."""
-        return f"vectors of {len(self.mean):,} numbers, scaled together"
+        return np.asarray(np.clip(np.nan_to_num(scaled), -MAX_FEATURE, MAX_FEATURE))
 
 
 def without_item(values: Any, table: str, item: str) -> Any:
@@ -443,28 +373,21 @@ def _parse_lists(values: Any, table: str, separator: str) -> Lists:
     if text is None:  # a cell may also be a single item
         lists = [cell if isinstance(cell, LISTS) else [cell] for cell in cells.to_numpy(object)]
     else:
-        lists = text.lists or _parse_cells(cells, rows, table)
+        lists = text.lists or parse_json(cells) or []
+        if len(lists) < len(cells):
+            for row, cell in zip(rows, cells, strict=True):  # one by one, to find the first error
+                if parse_json([cell]) is None:
+                    shown = cell if len(cell) <= 40 else f"{cell[:37]}..."
+                    where = location(table, values.name, int(row))
+                    raise ValueError(f"{where} holds {shown!r}; expected a list such as [1, 2].")
+            raise ValueError(f"{location(table, values.name)} holds lists that are not JSON.")
     lengths = np.fromiter(map(len, lists), dtype=np.int64, count=len(lists))
-    if len(lists) and all(isinstance(cell, np.ndarray) for cell in lists):
-        items = np.concatenate(lists)
-    else:
-        items = list(chain.from_iterable(lists))
+    arrays = len(lists) and all(isinstance(cell, np.ndarray) for cell in lists)
+    items = np.concatenate(lists) if arrays else list(chain.from_iterable(lists))
     dtype = None if len(items) else object
     column = import_pandas().Series(items, dtype=dtype, name=values.name)
     column.attrs["file"] = table  # for errors
     return Lists(np.repeat(rows, lengths), column)
-
-
-def _parse_cells(cells: Any, rows: Ints, table: str) -> list[Any]:
-    lists = parse_json(cells)
-    if lists is not None:
-        return lists
-    for row, cell in zip(rows, cells, strict=True):  # one by one, to find the first error
-        if parse_json([cell]) is None:
-            where = location(table, cells.name, row)
-            shown = cell if len(cell) <= 40 else f"{cell[:37]}..."
-            raise ValueError(f"{where} holds {shown!r}; expected a list such as [1, 2].")
-    raise ValueError(f"{location(table, cells.name)} holds lists that are not JSON.")
 
 
 def _separator(values: Any) -> str:
@@ -482,10 +405,8 @@ def _pairs(lists: Lists) -> tuple[Ints, Ints, NDArray[Any]]:
 
 
 def _are_vectors(lists: Lists) -> bool:
-    """Whether lists hold numbers that are not whole or negative, or of one length with repeats.
-
-    A list of items such as ids holds whole numbers and each of them once.
-    """
+    """Whether lists hold numbers that are not whole or negative, or of one length with repeats."""
+    # a list of items such as ids holds whole numbers and each of them once
     if lists.items.dtype.kind not in "iuf" or not len(lists.items):
         return False
     numbers = lists.items.to_numpy(np.float64)
@@ -538,17 +459,17 @@ def fit_column(values: Any, table: str, date_order: str | None = None) -> Column
     if kind == "empty":
         raise UselessColumnError("it is empty")
     if kind == "date":
-        form = form or ""
-        return Date.fit_numbers(name, seconds_of(values, table, form), form=form)
+        seconds = seconds_of(values, table, form or "")
+        return Date.fit_numbers(name, seconds, form=form or "")
     if kind == "number":
         return fit_number(name, to_numbers(values, table))
     if kind == "boolean":
         return Boolean.fit(values, table)
     if kind == "list":
-        separator = _separator(values)
-        lists = _parse_lists(values, table, separator)
-        vectors = _are_vectors(lists)
-        return Vector.fit(values, table) if vectors else Items.fit(values, separator, lists)
+        lists = _parse_lists(values, table, separator := _separator(values))
+        if _are_vectors(lists):
+            return Vector.fit(values, table)
+        return Items.fit(values, separator, lists)
     cells = text_without(values)
     is_long = cells is not None and cells.num_words().mean() >= 4
     return fit_text(values) if is_long else Category.fit(values, table)
@@ -561,14 +482,20 @@ def describe_encoders(encoders: Iterable[ColumnEncoder]) -> list[str]:
     sentences = [f"Dates: {', '.join(forms)}."] if forms else []
     for title, kind in (("Logarithm", Log), ("Quantiles", Quantile)):
         names = [encoder.column for encoder in encoders if isinstance(encoder, kind)]
-        shown, rest = ", ".join(names[:SHOWN_COLUMNS]), len(names) - SHOWN_COLUMNS
-        shown += f" and {rest} more" if rest > 0 else ""
+        shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         sentences += [f"{title} of {shown} (heavy-tailed)."] if names else []
     for encoder in encoders:
-        if isinstance(encoder, Items | Vector):
-            column = encoder.column
-            title = column if column == LIST_FILE else f"Column {column!r}"
-            sentences.append(f"{title}: {encoder.describe()}.")
+        if isinstance(encoder, Vector):
+            text = f"vectors of {len(encoder.mean):,} numbers, scaled together"
+        elif isinstance(encoder, Items):
+            text = f"{len(encoder.items):,} items of {encoder.nodes:,} nodes as 0/1 features"
+            text += f"; rare items left out: {encoder.rare:,}" if encoder.rare else ""
+            if encoder.beyond:
+                text += f"; less frequent items left out to save memory: {encoder.beyond:,}"
+        else:
+            continue
+        title = LIST_FILE if encoder.column == LIST_FILE else f"Column {encoder.column!r}"
+        sentences.append(f"{title}: {text}.")
     return sentences
 
 
@@ -579,9 +506,7 @@ def as_dict(encoder: ColumnEncoder) -> dict[str, Any]:
 
 def from_dict(stored: dict[str, Any]) -> ColumnEncoder:
     """The encoder from the dict of `as_dict`."""
-    fields: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()
-    }
+    fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in stored.items()}
     kind = fields.pop("kind", None)
     if not isinstance(kind, str) or kind not in KINDS:
         raise ValueError(f"kind of an encoder must be one of {', '.join(KINDS)}, got {kind!r}.")
@@ -590,4 +515,12 @@ def from_dict(stored: dict[str, Any]) -> ColumnEncoder:
     except TypeError as error:
         raise ValueError(f"The stored encoder of kind {kind!r} is incomplete: {error}.") from None
     check_types(encoder)
+    if isinstance(encoder, Number | Vector) and encoder.scale == 0:
+        raise ValueError("scale of an encoder must not be 0")
+    if isinstance(encoder, Log) and not encoder.unit > 0:
+        raise ValueError("unit of an encoder must be above 0")
+    if isinstance(encoder, Quantile) and not encoder.quantiles:
+        raise ValueError("quantiles of an encoder must not be empty")
+    if isinstance(encoder, Date):
+        check_form(encoder.form)
     return encoder

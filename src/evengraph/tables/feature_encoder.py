@@ -38,9 +38,7 @@ from evengraph.tables.text import Text, UselessColumnError, fill, read_bits
 VERSION = 2
 Floats = NDArray[np.float64]
 
-MIN_COLUMNS = 50
-"""From this many columns of 0 and 1 on they are a list of items, spread over columns. Fewer are
-numbers like any other."""
+MIN_COLUMNS = 50  # of 0 and 1 are a list of items, spread over columns; fewer are numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,11 +85,7 @@ class FeatureEncoder:
         """
         check_columns(nodes, columns, "nodes")
         encoders, notes = list[ColumnEncoder](), Notes()
-        indicators: tuple[str, ...] = ()
-        flags = _find_indicators(nodes, columns)
-        if flags:
-            indicators, note = _select_indicators(flags, len(nodes))
-            notes.add(NoteKind.FEATURES, note)
+        flags, indicators = _find_indicators(nodes, columns, notes)
         for column in columns:
             if column in flags:
                 continue
@@ -117,11 +111,7 @@ class FeatureEncoder:
 
     @classmethod
     def passthrough(cls, names: Sequence[str], features: Any) -> Self:
-        """An encoder of numbers that are features already: only empty cells become medians.
-
-        Shapes:
-            names: (F,); features: (N, F)
-        """
+        """An encoder of features, (N, F), that are ready: only empty cells become medians."""
         medians = [0.0] * len(names)
         for index in np.flatnonzero(np.isnan(features).any(axis=0)):
             known = features[~np.isnan(features[:, index]), index]
@@ -139,8 +129,7 @@ class FeatureEncoder:
     @property
     def item_names(self) -> tuple[str, ...]:
         """Names of the features that are items of lists, such as `tags=red`."""
-        lists = [encoder for encoder in self.columns if isinstance(encoder, Items)]
-        return tuple(name for encoder in lists for name in encoder.names)
+        return tuple(n for e in self.columns if isinstance(e, Items) for n in e.names)
 
     @property
     def hashed(self) -> NDArray[np.bool_]:
@@ -154,8 +143,8 @@ class FeatureEncoder:
     @property
     def numbers(self) -> NDArray[np.bool_]:
         """Which features are a column of numbers, transformed or not; dates are none, (F,)."""
-        columns = (e for e in self.columns if isinstance(e, Number) and not isinstance(e, Date))
-        found = {encoder.column for encoder in columns}
+        plain = (e for e in self.columns if isinstance(e, Number) and not isinstance(e, Date))
+        found = {encoder.column for encoder in plain}
         return np.array([name in found for name in self.names], dtype=bool)
 
     @property
@@ -180,11 +169,18 @@ class FeatureEncoder:
         features = torch.empty(len(nodes), len(self.names)).zero_().numpy()
         fill(features, (item.transform(nodes[item.column], table) for item in self.columns))
         if self.indicators:
-            features[:, -len(self.indicators) :] = _indicator_features(
-                nodes, self.indicators, table
-            )
+            flags = _indicator_features(nodes, self.indicators, table)
+            features[:, -len(self.indicators) :] = flags
         if self.plain:
-            features[:] = self._plain_features(nodes, table)
+            numbers = nodes[list(self.input_columns)].to_numpy()
+            if numbers.dtype.kind not in "biuf" or np.isinf(numbers).any():
+                # column by column, so that an error names the cell
+                cells = [to_numbers(nodes[name], table) for name in self.input_columns]
+                numbers = np.stack(cells, axis=1)
+            with np.errstate(over="ignore"):  # too large a number is infinite, which is told later
+                numbers = numbers.astype(np.float32)
+            medians = np.array([median for _, median in self.plain], dtype=np.float32)
+            features[:] = np.where(np.isnan(numbers), medians, numbers)
         if self.structural:
             if edge_index is None:
                 raise ValueError("edge_index is required: the features come from the edges.")
@@ -192,18 +188,6 @@ class FeatureEncoder:
             means = np.array([number.mean for number in self.structural])
             features[:] = (structural - means) / [number.scale for number in self.structural]
         return torch.from_numpy(features)
-
-    def _plain_features(self, nodes: Any, table: str) -> NDArray[np.float32]:
-        """Columns that are features already, (N, F)."""
-        names = list(self.input_columns)
-        features = nodes[names].to_numpy()
-        if features.dtype.kind not in "biuf" or np.isinf(features).any():
-            # column by column, so that an error names the cell
-            features = np.stack([to_numbers(nodes[name], table) for name in names], axis=1)
-        medians = np.array([median for _, median in self.plain], dtype=np.float32)
-        with np.errstate(over="ignore"):  # too large a number is infinite, which is told later
-            features = features.astype(np.float32)
-        return np.where(np.isnan(features), medians, features)
 
     def check_rows(self, nodes: Any) -> None:
         """Raise the errors that `transform` would raise about cells, without needing edges."""
@@ -250,24 +234,23 @@ class FeatureEncoder:
 ONES, ZEROS = ("1", "1.0", "true"), ("0", "0.0", "false", "")
 
 
-def _find_indicators(nodes: Any, columns: Sequence[str]) -> dict[str, int]:
-    """The columns of nothing but 0, 1 (or false, true) and empty cells, and how many 1s each has.
+def _find_indicators(
+    nodes: Any, columns: Sequence[str], notes: Notes
+) -> tuple[dict[str, int], tuple[str, ...]]:
+    """The columns of 0, 1 (or false, true) and empty cells, with the 1s of each, if many.
 
-    None if they are few.
+    Of these the columns that vary, at most as many as fit into the bounded memory.
     """
     if len(columns) < MIN_COLUMNS:
-        return {}
+        return {}, ()
     first, known = nodes.iloc[0].to_dict(), {*ONES, *ZEROS, "none", "nan"}
     likely = [column for column in columns if canonical_name(first[column]).lower() in known]
-    counts = {column: float(values.sum()) for column, values in _indicators(nodes, likely)}
-    found = {column: int(count) for column, count in counts.items() if not np.isnan(count)}
-    return found if len(found) >= MIN_COLUMNS else {}
-
-
-def _select_indicators(counts: dict[str, int], num_nodes: int) -> tuple[tuple[str, ...], str]:
-    """The columns that vary, at most as many as fit into the bounded memory, and a note."""
-    varying = [column for column, count in counts.items() if 0 < count < num_nodes]
-    most = max(1, MAX_BYTES // (4 * num_nodes))
+    sums = {column: float(values.sum()) for column, values in _indicators(nodes, likely)}
+    counts = {column: int(count) for column, count in sums.items() if not np.isnan(count)}
+    if len(counts) < MIN_COLUMNS:
+        return {}, ()
+    varying = [column for column, count in counts.items() if 0 < count < len(nodes)]
+    most = max(1, MAX_BYTES // (4 * len(nodes)))
     frequent = set(sorted(varying, key=lambda column: -counts[column])[:most])
     names = ", ".join(list(counts)[:2])
     note = f"{len(frequent):,} columns of 0 and 1 ({names}, ...) as 0/1 features"
@@ -275,7 +258,8 @@ def _select_indicators(counts: dict[str, int], num_nodes: int) -> tuple[tuple[st
         note += f"; constant ones left out: {len(counts) - len(varying):,}"
     if len(frequent) < len(varying):
         note += f"; less frequent ones left out to save memory: {len(varying) - len(frequent):,}"
-    return tuple(column for column in varying if column in frequent), f"{note}."
+    notes.add(NoteKind.FEATURES, f"{note}.")
+    return counts, tuple(column for column in varying if column in frequent)
 
 
 def _indicator_features(nodes: Any, columns: Sequence[str], table: str) -> NDArray[np.float32]:
@@ -323,25 +307,15 @@ def _read_indicator(values: Any) -> NDArray[np.float32]:
 
 STRUCTURAL = ("log_degree", "log_pagerank", "clustering")
 DAMPING = 0.85
-BLOCK_SIZE = 20_000_000
-"""Number of products held in memory at a time while triangles are counted."""
+BLOCK_SIZE = 20_000_000  # products held in memory at a time while triangles are counted
 
 
 def structural_features(edge_index: Tensor, num_nodes: int) -> Floats:
-    """Log degree, log PageRank and clustering coefficient of every node.
-
-    PageRank is multiplied by N, so that graphs of different sizes are comparable.
-
-    Shapes:
-        edge_index: (2, E), both directions of every edge, no repeats, no self-loops
-        returns: (N, 3)
-    """
-    source, target = edge_index.cpu().numpy()
-    ones = np.ones(len(source))
-    adjacency = sp.csr_array((ones, (source, target)), shape=(num_nodes, num_nodes))
-    degree = np.bincount(source, minlength=num_nodes).astype(np.float64)
-    possible = degree * (degree - 1) / 2
-    clustering = triangles(adjacency) / np.maximum(possible, 1)
+    """Log degree, log of N times PageRank, and clustering coefficient of every node, (N, 3)."""
+    ends = edge_index.cpu().numpy()  # both directions of every edge, no repeats, no self-loops
+    adjacency = sp.csr_array((np.ones(ends.shape[1]), tuple(ends)), shape=(num_nodes, num_nodes))
+    degree = np.bincount(ends[0], minlength=num_nodes).astype(np.float64)
+    clustering = triangles(adjacency) / np.maximum(degree * (degree - 1) / 2, 1)
     rank = num_nodes * pagerank(adjacency)
     return np.stack([np.log1p(degree), np.log(rank), clustering], axis=1)
 
@@ -362,25 +336,21 @@ def pagerank(adjacency: Any, tolerance: float = 1e-12, max_steps: int = 200) -> 
 
 
 def triangles(adjacency: Any) -> Floats:
-    """Number of triangles that contain each node, (N,).
-
-    Every edge is directed at its end of higher degree, so that even a hub has few outgoing edges.
-    """
-    num_nodes = adjacency.shape[0]
-    degree = np.diff(adjacency.indptr)
+    """Number of triangles that contain each node, (N,)."""
+    num_nodes, edges = adjacency.shape[0], adjacency.tocoo()
+    # edges are directed at their end of higher degree, so that even a hub has few outgoing ones
     rank = np.empty(num_nodes, dtype=np.int64)
-    rank[np.argsort(degree, kind="stable")] = np.arange(num_nodes)
-    edges = adjacency.tocoo()
+    rank[np.argsort(np.diff(adjacency.indptr), kind="stable")] = np.arange(num_nodes)
     upward = rank[edges.row] < rank[edges.col]
-    shape = (num_nodes, num_nodes)
-    up = sp.csr_array((edges.data[upward], (edges.row[upward], edges.col[upward])), shape=shape)
+    ends = edges.row[upward], edges.col[upward]
+    up = sp.csr_array((edges.data[upward], ends), shape=adjacency.shape)
     count = np.zeros(num_nodes)
     # a triangle u -> v -> w, u -> w: the first product counts it at u and w, the second at v
-    for rows, closed in _closed_paths(up, up):
-        count[rows] += np.asarray(closed.sum(axis=1)).ravel()
-        count += np.asarray(closed.sum(axis=0)).ravel()
-    for rows, closed in _closed_paths(up.T.tocsr(), up):
-        count[rows] += np.asarray(closed.sum(axis=1)).ravel()
+    for left in (up, up.T.tocsr()):
+        for rows, closed in _closed_paths(left, up):
+            count[rows] += np.asarray(closed.sum(axis=1)).ravel()
+            if left is up:
+                count += np.asarray(closed.sum(axis=0)).ravel()
     return count
 
 

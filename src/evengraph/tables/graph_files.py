@@ -28,11 +28,10 @@ from evengraph.core.untrusted import read_npz as read_arrays
 from evengraph.tables.build import TableGraph, assemble, build_graph
 from evengraph.tables.cells import Floats, Ints, import_pandas
 from evengraph.tables.columns import TableColumns
-from evengraph.tables.edges import id_index, positive_weights, read_weights, undirected_edges
+from evengraph.tables.edges import id_index, read_weights, undirected_edges
 from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.notes import NoteKind, Notes
 
-PICKLE_BYTES = 2**26  # old files begin with their pickle
 SCALARS = (bool, int, float, str, type(None))
 
 
@@ -40,11 +39,17 @@ def read_torch(path: Path, keys: Collection[str]) -> dict[str, Any]:
     """The parts of a `Data` or a dict with these keys: arrays, SciPy matrices, numbers, lists."""
     parts = {key: value for key, value in _load(path).items() if key in keys and value is not None}
     # a tensor may repeat its values, in no space at all
-    size = sum(
-        part.numel() * part.element_size() for part in parts.values() if torch.is_tensor(part)
-    )
+    size = sum(p.numel() * p.element_size() for p in parts.values() if torch.is_tensor(p))
     check_unpacked(size, path.stat().st_size, str(path), "write it with torch.save after clone()")
-    return {key: _as_array(value, f"{path}: {key}") for key, value in parts.items()}
+    for key, value in parts.items():
+        if torch.is_tensor(value):
+            parts[key] = _from_tensor(value, f"{path}: {key}")
+            continue
+        items = list(value) if isinstance(value, list | tuple) else [value]
+        if not all(isinstance(item, SCALARS) for item in items):
+            got = type(value).__name__
+            raise ValueError(f"{path}: {key} must be a tensor or a list of values, got {got}.")
+    return parts
 
 
 def _load(path: Path) -> dict[str, Any]:
@@ -55,8 +60,10 @@ def _load(path: Path) -> dict[str, Any]:
     names = ("DataEdgeAttr", "DataTensorAttr")  # not in every version
     classes = [getattr(module, name) for name in names if hasattr(module, name)]
     safe_globals = getattr(torch.serialization, "safe_globals", lambda classes: nullcontext())
+    with path.open("rb") as file:
+        is_zip = file.read(4) == b"PK\x03\x04"  # as torch writes since 2020
     try:
-        _check_torch_file(path)
+        _check_torch_file(path, is_zip)
         with safe_globals([Data, GlobalStorage, *classes]), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about files that torch then rejects
             content = torch.load(path, map_location="cpu", weights_only=True)
@@ -64,7 +71,7 @@ def _load(path: Path) -> dict[str, Any]:
     except LimitError:
         raise
     except Exception as error:  # of a damaged file, of any kind
-        if _is_zip(path) and "GLOBAL" in str(error):
+        if is_zip and "GLOBAL" in str(error):
             raise ValueError(
                 f"{path} holds objects that torch's safe mode rejects; "
                 "write it again with torch.save(data.to_dict(), path)."
@@ -74,51 +81,28 @@ def _load(path: Path) -> dict[str, Any]:
         reason = reason if safe_mode else first_line(error)
         raise ValueError(f"{path} cannot be read as a torch file: {reason}.") from None
     if not isinstance(parts, dict) or "edge_index" not in parts:
-        raise ValueError(
-            f"{path} must hold a Data or a dict with edge_index, got {type(content).__name__}."
-        )
+        got = type(content).__name__
+        raise ValueError(f"{path} must hold a Data or a dict with edge_index, got {got}.")
     return parts
 
 
-def _is_zip(path: Path) -> bool:
-    """Whether torch reads a file as zip, which it has written since 2020."""
-    with path.open("rb") as file:
-        return file.read(4) == b"PK\x03\x04"
-
-
-def _check_torch_file(path: Path) -> None:
+def _check_torch_file(path: Path, is_zip: bool) -> None:
     """Check the unpacked size; reject quantized tensors, which state any shape they like."""
-    if _is_zip(path):
-        with zipfile.ZipFile(path) as archive:
-            unpacked = sum(item.file_size for item in archive.infolist())
+    with zipfile.ZipFile(path) if is_zip else path.open("rb") as file:
+        if isinstance(file, zipfile.ZipFile):
+            unpacked = sum(item.file_size for item in file.infolist())
             check_unpacked(unpacked, path.stat().st_size, str(path), "write it with torch.save")
-            names = [name for name in archive.namelist() if name.endswith("data.pkl")]
-            pickled = b"".join(archive.read(name) for name in names)[:PICKLE_BYTES]
-    else:
-        with path.open("rb") as file:
-            pickled = file.read(PICKLE_BYTES)
+            names = [name for name in file.namelist() if name.endswith("data.pkl")]
+            pickled = b"".join(file.read(name) for name in names)
+        else:
+            pickled = file.read(2**26)  # old files begin with their pickle
     if b"_rebuild_qtensor" in pickled:
         raise LimitError(f"{path} holds a quantized tensor; write it after dequantize().")
 
 
-def _as_array(value: Any, name: str) -> Any:
-    """A tensor as an array; numbers and flat lists as they are; everything else is an error."""
-    if torch.is_tensor(value):
-        return _from_tensor(value, name)
-    if isinstance(value, SCALARS):
-        return value
-    if isinstance(value, list | tuple) and all(isinstance(item, SCALARS) for item in value):
-        return list(value)
-    raise ValueError(f"{name} must be a tensor or a list of values, got {type(value).__name__}.")
-
-
 def _from_tensor(tensor: Tensor, name: str) -> Any:
-    unusual = {
-        "a nested one": tensor.is_nested,
-        "a quantized one": tensor.is_quantized,
-        "one without data": tensor.is_meta,
-        "complex numbers": tensor.is_complex(),
-    }
+    unusual = {"a nested one": tensor.is_nested, "a quantized one": tensor.is_quantized}
+    unusual |= {"one without data": tensor.is_meta, "complex numbers": tensor.is_complex()}
     for kind, applies in unusual.items():
         if applies:
             raise ValueError(f"{name} must be a dense or sparse tensor of numbers, got {kind}.")
@@ -203,12 +187,14 @@ def from_matrix(
     if labels is None:
         notes.add(NoteKind.NO_LABEL, "No labels: every node is unlabelled.")
     else:
-        nodes["labels"] = _label_values(labels, num_nodes, name)
+        array = np.asarray(labels)
+        array = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+        values = import_pandas().Series(_per_node(array, num_nodes, "labels", name))
+        nodes["labels"] = values.where(array != -1) if array.dtype.kind in "if" else values
     if times is not None:
         nodes["time"] = _per_node(times, num_nodes, "time", name)
-    columns = TableColumns(
-        label=None if labels is None else "labels", time=None if times is None else "time"
-    )
+    label, time = None if labels is None else "labels", None if times is None else "time"
+    columns = TableColumns(label=label, time=time)
     bools = {}
     for part, mask in (masks or {}).items():
         if part not in PARTS:
@@ -216,7 +202,13 @@ def from_matrix(
         bools[part] = _per_node(mask, num_nodes, f"{part}_mask", name).astype(bool)
     result = assemble(nodes, links, columns, encoder, notes, ids=ids, masks=bools)
     if labels is not None and class_names is not None and nodes["labels"].dtype.kind in "if":
-        result.graph.class_names = _class_names(result.class_names, class_names, name)
+        numbers = [int(label) for label in result.class_names]
+        if min(numbers) < 0 or max(numbers) >= len(class_names):
+            raise ValueError(
+                f"{name}: class_names must hold a name for each class up to {max(numbers)}, got "
+                f"{len(class_names)}."
+            )
+        result.graph.class_names = [str(class_names[number]) for number in numbers]
     return replace(result, columns=replace(result.columns, label=None, time=None))
 
 
@@ -225,13 +217,10 @@ def _matrix_edges(matrix: Any, name: str, notes: Notes) -> tuple[Ints, Ints, Flo
     adjacency = sp.coo_array(_as_float32(matrix))
     if adjacency.ndim != 2 or adjacency.shape[0] != adjacency.shape[1]:
         raise ValueError(f"{name}: the matrix must be square, got shape {adjacency.shape}.")
-    weights = import_pandas().Series(np.asarray(adjacency.data), name="matrix")
-    numbers = read_weights(weights, name)
-    positive = positive_weights(numbers, notes)
+    weights = import_pandas().Series(adjacency.data, name="matrix")
+    numbers, positive = read_weights(weights, name, notes)
     source, target = (end[positive].astype(np.int64) for end in (adjacency.row, adjacency.col))
-    numbers = numbers[positive]
-    weighted = bool((numbers != numbers[:1]).any())
-    return source, target, numbers if weighted else None
+    return source, target, numbers if (numbers != numbers[:1]).any() else None
 
 
 def _as_float32(matrix: Any) -> Any:
@@ -258,26 +247,6 @@ def _encode_features(
     return pandas.DataFrame(dense, columns=names), FeatureEncoder.passthrough(names, dense)
 
 
-def _label_values(labels: Any, num_nodes: int, name: str) -> Any:
-    """The labels as a column; -1 is unlabelled."""
-    array = np.asarray(labels)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    values = import_pandas().Series(_per_node(array, num_nodes, "labels", name))
-    return values.where(array != -1) if array.dtype.kind in "if" else values
-
-
-def _class_names(labels: Sequence[str], class_names: Any, name: str) -> list[str]:
-    """Names of the classes that occur, from the names of the classes 0, 1, ..."""
-    numbers = [int(label) for label in labels]
-    if min(numbers) < 0 or max(numbers) >= len(class_names):
-        raise ValueError(
-            f"{name}: class_names must hold a name for each class up to {max(numbers)}, got "
-            f"{len(class_names)}."
-        )
-    return [str(class_names[number]) for number in numbers]
-
-
 def _per_node(values: Any, num_nodes: int, what: str, name: str) -> NDArray[Any]:
     array = np.asarray(values)
     if array.shape != (num_nodes,):
@@ -289,12 +258,12 @@ def _per_node(values: Any, num_nodes: int, what: str, name: str) -> NDArray[Any]
 
 
 CSR_PARTS = ("data", "indices", "indptr", "shape")
+# Names of arrays that npz and PyG files may hold; others are not read.
 KEYS = frozenset(
     ["edge_index", "edge_weight", "edge_attr", "x", "y", "labels", "class_names", "ids", "time"]
     + ["num_nodes", *(f"{part}_mask" for part in PARTS)]
     + [f"{matrix}_{part}" for matrix in ("adj", "attr") for part in CSR_PARTS]
 )
-"""Names of arrays that npz and PyG files may hold; others are not read."""
 
 
 def from_networkx(
@@ -347,9 +316,8 @@ def _build_network(
     rows = {node: row for row, node in enumerate(network.nodes)}
     nodes = pandas.DataFrame([dict(network.nodes[node]) for node in rows], index=range(len(rows)))
     ends = [(rows[a], rows[b], data) for a, b, data in network.edges(data=True)]
-    edges = pandas.DataFrame(
-        {"(source)": [a for a, _, _ in ends], "(target)": [b for _, b, _ in ends]}
-    )
+    sources, targets = [a for a, _, _ in ends], [b for _, b, _ in ends]
+    edges = pandas.DataFrame({"(source)": sources, "(target)": targets})
     attributes = dict.fromkeys(attribute for _, _, data in ends for attribute in data)
     if columns.weight is not None:
         attributes.setdefault(columns.weight)
@@ -383,10 +351,7 @@ def read_npz(path: Path) -> TableGraph:
 
 
 def read_pyg(path: Path) -> TableGraph:
-    """Read a `Data` of PyTorch Geometric, or a dict of its tensors, written by torch.save.
-
-    The file is opened in torch's safe mode, which runs no code from it.
-    """
+    """Read a `Data`, or a dict of its tensors, in torch's safe mode, which runs no code."""
     _check_file(path)
     return _build(read_torch(path, KEYS), path)
 
@@ -427,7 +392,10 @@ def _from_named_arrays(named: dict[str, Any], name: str) -> TableGraph:
 
 
 def _edge_matrix(named: dict[str, Any], num_nodes: int | None, name: str) -> Any:
-    """The edges of the array edge_index as a sparse matrix of ones or weights, (N, N)."""
+    """The edges of the array edge_index as a sparse matrix of ones or weights, (N, N).
+
+    Weights are those of edge_weight, or of edge_attr with a number per edge.
+    """
     if "edge_index" not in named:
         raise ValueError(
             f"{name} has no edges: it needs edge_index, or adj_data, adj_indices, adj_indptr and "
@@ -441,7 +409,13 @@ def _edge_matrix(named: dict[str, Any], num_nodes: int | None, name: str) -> Any
             f"{name}: edge_index must be integers of shape (2, E), got {ends.dtype} of shape "
             f"{ends.shape}."
         )
-    size = _count_nodes(named, ends, name) if num_nodes is None else num_nodes
+    size = num_nodes
+    if size is None:  # a file without features and labels
+        number = np.asarray(named.get("num_nodes", ends.max(initial=-1) + 1))
+        if number.size != 1 or number.dtype.kind not in "iu" or number.item() < 0:
+            raise ValueError(f"{name}: num_nodes must be a whole number, got {str(number)[:40]}.")
+        size = int(number.item())
+        check_nodes(size, ends.shape[1], name)
     outside = ((ends < 0) | (ends >= size)).any(axis=0)
     if outside.any():
         edge = int(outside.argmax())
@@ -449,33 +423,17 @@ def _edge_matrix(named: dict[str, Any], num_nodes: int | None, name: str) -> Any
             f"{name}: edge {edge + 1} is {ends[:, edge].tolist()}, but nodes are numbered from 0 "
             f"to {size - 1}; edges with an unknown node: {int(outside.sum())}."
         )
-    weights = _edge_weights(named, ends.shape[1], name)
-    return sp.coo_array((weights, ends.astype(np.int64)), shape=(size, size))
-
-
-def _edge_weights(named: dict[str, Any], size: int, name: str) -> Any:
-    """The weights of an array edge_weight, or of edge_attr with a number per edge; else ones."""
-    weights: Any = named.get("edge_weight")
-    attributes = named.get("edge_attr")
+    weights, attributes, count = named.get("edge_weight"), named.get("edge_attr"), ends.shape[1]
     if weights is None and attributes is not None and np.asarray(attributes).dtype.kind == "f":
-        weights = attributes if np.size(attributes) == size else None
-    if weights is None:
-        return np.ones(size)
-    if np.size(weights) != size or np.asarray(weights).dtype.kind not in "biuf":
+        weights = attributes if np.size(attributes) == count else None
+    weights = np.ones(count) if weights is None else np.asarray(weights)
+    if weights.size != count or weights.dtype.kind not in "biuf":
         raise ValueError(
-            f"{name}: edge_weight must hold a number for each of the {size} edges, got shape "
-            f"{np.shape(weights)}."
+            f"{name}: edge_weight must hold a number for each of the {count} edges, got shape "
+            f"{weights.shape}."
         )
-    return np.asarray(weights, dtype=np.float64).reshape(size)
-
-
-def _count_nodes(named: dict[str, Any], ends: Any, name: str) -> int:
-    """The number of nodes of a file without features and labels."""
-    number = np.asarray(named.get("num_nodes", ends.max(initial=-1) + 1))
-    if number.size != 1 or number.dtype.kind not in "iu" or number.item() < 0:
-        raise ValueError(f"{name}: num_nodes must be a whole number, got {str(number)[:40]}.")
-    check_nodes(int(number.item()), ends.shape[1], name)
-    return int(number.item())
+    weights = weights.astype(np.float64).reshape(count)
+    return sp.coo_array((weights, ends.astype(np.int64)), shape=(size, size))
 
 
 def _csr_matrix(named: dict[str, Any], matrix: str, name: str) -> Any:

@@ -29,7 +29,6 @@ from evengraph.tables.read import (
 EDGES_PREFIX = re.compile(r"edges[_-]", re.IGNORECASE)
 Ends = tuple[str | None, str | None]
 GRAPH_SUFFIXES = (".graphml", ".npz", ".pt", ".pth")
-"""Suffixes of files that hold a whole graph."""
 
 
 @takes_columns
@@ -60,9 +59,17 @@ def open_graph(
     """
     roles = TableColumns(**columns)
     if is_graph_file(data):
-        others = {"edges": edges, "drop": drop or None, "lists": lists}
         path = Path(data).expanduser()
-        _check_arguments(path, roles, others)
+        named = {"edges": edges, "drop": drop or None, "lists": lists, **asdict(roles)}
+        if is_packed(path):
+            reason = "it is packed, and `pack` has chosen its columns"
+        elif path.suffix.lower() == ".graphml":
+            taken = ("edges", "drop", "lists", "id", "source", "target")
+            named = {name: named[name] for name in taken}
+            reason = "it holds nodes and edges"
+        else:
+            reason = "its arrays have fixed names (x, edge_index, y)"
+        _reject(path, named, reason)
         return open_graph_file(path, roles)
     nodes_table, edges_table = read_tables(data, edges, lists, columns=roles)
     if drop:
@@ -82,9 +89,7 @@ def _drop_items(nodes: Any, drop: Sequence[str]) -> tuple[Any, list[str]]:
         if name in nodes.columns or not equals or column not in nodes.columns:
             rest.append(name)
             continue
-        attributes = nodes.attrs
         nodes = nodes.assign(**{column: without_item(nodes[column], "nodes", item)})
-        nodes.attrs = attributes
     return nodes, rest
 
 
@@ -96,21 +101,15 @@ def read_tables(
     *,
     columns: TableColumns | None = None,
 ) -> tuple[Any, Any]:
-    """The nodes table and the edges table of a folder, of two paths, or of two DataFrames.
-
-    The lists of a JSON file are a column of the nodes table, see `attach_lists`; `columns` are
-    those that are known.
-    """
+    """The nodes table, with its lists, and the edges table of a folder, two paths or DataFrames."""
     known = columns or TableColumns()
-    nodes_table, edges_table = _read_pair(data, edges, (known.source, known.target))
+    nodes, edges_table = _read_pair(data, edges, (known.source, known.target))
     beside = None
     if isinstance(data, str | Path):
         path = Path(data).expanduser()
         beside = path if path.is_dir() else path.parent
-    nodes_table = attach_lists(
-        nodes_table, lists, beside, lambda: likely_id(nodes_table, edges_table, known)
-    )
-    return nodes_table, edges_table
+    with_lists = attach_lists(nodes, lists, beside, lambda: likely_id(nodes, edges_table, known))
+    return with_lists, edges_table
 
 
 def _read_pair(data: Any, edges: Any, ends: Ends) -> tuple[Any, Any]:
@@ -151,10 +150,7 @@ def is_graph_file(data: Any) -> bool:
 def open_graph_file(
     path: Path, columns: TableColumns, encoder: FeatureEncoder | None = None
 ) -> TableGraph:
-    """Open a file that holds a whole graph; a fitted encoder makes the features as in training.
-
-    `columns` are attributes of a GraphML file by their role.
-    """
+    """Open a file that holds a whole graph; a fitted encoder makes the features as in training."""
     path = path.expanduser()
     if is_packed(path):
         return cast(TableGraph, wing("disk").read_packed(path, encoder))
@@ -166,33 +162,16 @@ def open_graph_file(
     if encoder is None:
         return tables
     if encoder.columns:
-        some = ", ".join(encoder.input_columns[:3])
-        raise ValueError(
-            f"{path} holds arrays; the model was trained on tables, with columns such as {some}."
-        )
-    graph = tables.graph.clone()
-    if encoder.plain and graph.num_features != len(encoder.plain):
-        raise ValueError(
-            f"{path}: x must have {len(encoder.plain)} columns, got {graph.num_features}."
-        )
+        trained = f"on tables, with columns such as {', '.join(encoder.input_columns[:3])}"
+        raise ValueError(f"{path} holds arrays; the model was trained {trained}.")
+    graph, width = tables.graph.clone(), len(encoder.plain)
+    if width and graph.num_features != width:
+        raise ValueError(f"{path}: x must have {width} columns, got {graph.num_features}.")
     names = list(encoder.input_columns)
     values = graph.x.numpy() if names else np.empty((graph.num_nodes, 0))
     nodes = import_pandas().DataFrame(values, columns=names)
     graph.x = encoder.transform(nodes, edge_index=graph.edge_index)
     return replace(tables, graph=graph, encoder=encoder)
-
-
-def _check_arguments(path: Path, columns: TableColumns, others: dict[str, Any]) -> None:
-    """Reject what a file that holds a whole graph does not take."""
-    named = asdict(columns)
-    if is_packed(path):
-        reason = "it is packed, and `pack` has chosen its columns"
-    elif path.suffix.lower() == ".graphml":
-        named = {role: named[role] for role in ("id", "source", "target")}
-        reason = "it holds nodes and edges"
-    else:
-        reason = "its arrays have fixed names (x, edge_index, y)"
-    _reject(path, others | named, reason)
 
 
 def read_nodes_table(data: str | Path) -> Any:
@@ -207,19 +186,16 @@ def read_nodes_table(data: str | Path) -> Any:
 
 def _read_edges(edges: Any, ends: Ends) -> Any:
     """The edges table: a DataFrame itself, the table at a path, or several of them joined."""
-    paths = str(edges).split(",") if isinstance(edges, str | Path) else []
-    if len(paths) > 1 and not Path(edges).expanduser().exists():
+    if isinstance(edges, str | Path):
+        paths = str(edges).split(",")
+        if len(paths) == 1 or Path(edges).expanduser().exists():
+            return read_table(Path(edges).expanduser())
         edges = paths
     if isinstance(edges, list | tuple):
         edges = {_edge_type(Path(path)): path for path in (str(path).strip() for path in edges)}
     if isinstance(edges, Mapping):
-        return join_edges({str(name): _read(table) for name, table in edges.items()}, ends)
-    return _read(edges)
-
-
-def _read(table: Any) -> Any:
-    """A DataFrame itself, or the table at a path."""
-    return read_table(Path(table).expanduser()) if isinstance(table, str | Path) else table
+        return join_edges({str(k): _read_edges(table, ends) for k, table in edges.items()}, ends)
+    return edges
 
 
 def edge_tables_of(folder: Path) -> dict[str, Path]:

@@ -1,7 +1,4 @@
-"""Read tables from CSV, TSV, JSON-lines and Parquet files, with errors that name the line.
-
-A cell is data and nothing else: `=1+1` is five characters of text.
-"""
+"""Read tables from CSV, TSV, JSON-lines and Parquet files, with errors that name the line."""
 
 from __future__ import annotations
 
@@ -13,7 +10,8 @@ import re
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -25,18 +23,10 @@ from evengraph.tables.encoders import LIST_FILE
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson")
 TABLE_SUFFIXES = (*TEXT_SUFFIXES, *(f"{suffix}.gz" for suffix in TEXT_SUFFIXES), ".parquet")
-"""Suffixes of files that hold a table."""
-
 SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 MAX_CELL_LENGTH = 2**31 - 1
 MAX_HEADER_LENGTH = 2**22
-SPREADSHEET_SUFFIXES = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-CACHED_TABLES = 4
-"""How many tables are held in memory: those of a known graph and of new nodes."""
-
-SETTLED_SECONDS = 2.0
-"""A file changed less than this ago is read again: the clock of a file system is coarse."""
 
 
 @one_line_errors()
@@ -52,15 +42,9 @@ def read_table(path: str | Path) -> Any:
     suffix = table_suffix(path)
     reject_spreadsheet(path)
     if not suffix:
-        raise ValueError(
-            f"{path} cannot be read as a table; its name must end in {', '.join(TABLE_SUFFIXES)}."
-        )
-    return _read(path, suffix).copy()
-
-
-def read_lists(path: Path) -> Any:
-    """Read a JSON object {node: [items]} as a pandas column of lists, indexed by node."""
-    return _read(path, ".json").copy()
+        ends = ", ".join(TABLE_SUFFIXES)
+        raise ValueError(f"{path} cannot be read as a table; its name must end in {ends}.")
+    return _read(path, suffix)
 
 
 def _read(path: Path, suffix: str) -> Any:
@@ -69,17 +53,14 @@ def _read(path: Path, suffix: str) -> Any:
         reason = "is a folder, not a file" if path.is_dir() else "does not exist"
         raise FileNotFoundError(f"{path} {reason}.")
     status = path.stat()
-    if time.time() - status.st_mtime < SETTLED_SECONDS:
-        return _parse(path, suffix)
-    return _parse_cached(path.resolve(), path, suffix, status.st_mtime_ns, status.st_size)
+    # a file that changed just now is read again: the clock of a file system is coarse
+    parse = _parse if time.time() - status.st_mtime >= 2 else _parse.__wrapped__
+    return parse(path, suffix, path.resolve(), status.st_mtime_ns, status.st_size).copy()
 
 
-@lru_cache(maxsize=CACHED_TABLES)
-def _parse_cached(resolved: Path, path: Path, suffix: str, changed: int, size: int) -> Any:
-    return _parse(path, suffix)  # every argument identifies its content
-
-
-def _parse(path: Path, suffix: str) -> Any:
+@lru_cache(maxsize=4)  # the tables of a known graph and of new nodes
+def _parse(path: Path, suffix: str, resolved: Path, changed: int, size: int) -> Any:
+    """Parse a file; the further arguments identify its content."""
     if suffix == ".parquet":
         table = _read_parquet(path)
     elif suffix == ".json":
@@ -95,7 +76,7 @@ def _parse(path: Path, suffix: str) -> Any:
 
 def reject_spreadsheet(path: Path) -> None:
     """Raise an error for a file of Excel or LibreOffice: it may hold several tables, or none."""
-    if path.suffix.lower() in SPREADSHEET_SUFFIXES:
+    if path.suffix.lower() in (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods"):
         raise ValueError(f"{path} is a spreadsheet; save its sheet as CSV (UTF-8).")
 
 
@@ -108,7 +89,15 @@ def table_suffix(path: Path) -> str:
 def _read_text(path: Path) -> str:
     content = path.read_bytes()
     if path.name.lower().endswith(".gz"):
-        content = _unpack(content, path)
+        packed, unpacked = len(content), bytearray()
+        try:
+            with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+                while part := file.read(2**24):
+                    unpacked += part
+                    check_unpacked(len(unpacked), packed, str(path), "unpack it first")
+        except (OSError, EOFError, zlib.error) as error:
+            raise ValueError(f"{path} cannot be unpacked: {error}.") from None
+        content = bytes(unpacked)
     if not content.strip():
         raise ValueError(f"{path} is empty.")
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -117,27 +106,12 @@ def _read_text(path: Path) -> str:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        byte = content[error.start]
-        raise ValueError(
-            f"{path}, line {line}: byte 0x{byte:02x} is not UTF-8 text; save the file as UTF-8."
-        ) from None
+        wrong = f"byte 0x{content[error.start]:02x} is not UTF-8 text"
+        raise ValueError(f"{path}, line {line}: {wrong}; save the file as UTF-8.") from None
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise ValueError(f"{path}, line {line} holds a zero byte: this is not a text file.")
     return text
-
-
-def _unpack(content: bytes, path: Path) -> bytes:
-    """What a gzip file holds, within its limit."""
-    packed, unpacked = len(content), bytearray()
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
-            while part := file.read(2**24):
-                unpacked += part
-                check_unpacked(len(unpacked), packed, str(path), "unpack it first")
-    except (OSError, EOFError, zlib.error) as error:
-        raise ValueError(f"{path} cannot be unpacked: {error}.") from None
-    return bytes(unpacked)
 
 
 def _read_csv(text: str, path: Path, separator: str | None) -> Any:
@@ -155,7 +129,6 @@ def _read_csv(text: str, path: Path, separator: str | None) -> Any:
     if plain and len(header) > 1 and "\n" not in "".join(header):
         table = _read_plain_csv(text.lstrip("\r\n "), separator, len(header))
     if table is None:
-        _check_rows(text, path, separator)
         table = _read_any_csv(text, path, separator)
     table.columns = header
     return table.apply(_with_decimal_points) if separator == ";" else table
@@ -208,7 +181,18 @@ def _read_plain_csv(text: str, separator: str, num_columns: int) -> Any:
 
 
 def _read_any_csv(text: str, path: Path, separator: str) -> Any:
-    pandas = import_pandas()
+    """Read with pandas, after checking that all rows have the same number of cells."""
+    pandas, width = import_pandas(), 0
+    rows = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True)
+    with _csv_errors(rows, path):
+        for row in rows:
+            if not width:
+                width = len(row)
+            elif len(row) != width and "".join(row).strip():
+                raise ValueError(
+                    f"{path}, line {rows.line_num} has {plural(len(row), 'cell')}, the first line "
+                    f"has {width}; quote text that contains {SEPARATORS[separator]}."
+                )
     try:
         return pandas.read_csv(
             io.StringIO(text),
@@ -236,10 +220,8 @@ def _read_header(text: str, path: Path, separator: str) -> list[str]:
     csv.field_size_limit(MAX_CELL_LENGTH)
     lines = (match[0] for match in re.finditer(r"[^\n]*\n|[^\n]+", text))  # without a copy of all
     rows = csv.reader(lines, delimiter=separator, skipinitialspace=True)
-    try:
+    with _csv_errors(rows, path):
         header = [name.strip() for name in next((row for row in rows if row), [])]
-    except csv.Error as error:
-        raise ValueError(f"{path}, line {rows.line_num}: {error}; is a quote not closed?") from None
     check_columns(len(header), str(path))
     for name, count in Counter(filter(None, header)).items():
         if count > 1:
@@ -247,19 +229,10 @@ def _read_header(text: str, path: Path, separator: str) -> list[str]:
     return [name or f"Unnamed: {index}" for index, name in enumerate(header)]
 
 
-def _check_rows(text: str, path: Path, separator: str) -> None:
-    """Check that all rows have the same number of cells."""
-    rows = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True)
-    width = 0
+@contextmanager
+def _csv_errors(rows: Any, path: Path) -> Iterator[None]:
     try:
-        for row in rows:
-            if not width:
-                width = len(row)
-            elif len(row) != width and "".join(row).strip():
-                raise ValueError(
-                    f"{path}, line {rows.line_num} has {plural(len(row), 'cell')}, the first line "
-                    f"has {width}; quote text that contains {SEPARATORS[separator]}."
-                )
+        yield
     except csv.Error as error:
         raise ValueError(f"{path}, line {rows.line_num}: {error}; is a quote not closed?") from None
 
@@ -270,17 +243,6 @@ def _with_decimal_points(values: Any) -> Any:
     if not len(cells) or not cells.str.fullmatch(r"[+-]?\d*(,\d+)?([eE][+-]?\d+)?").all():
         return values
     return values.str.replace(",", ".")
-
-
-def _read_json_lines(text: str, path: Path) -> Any:
-    lines = [line for line in text.split("\n") if line.strip()]
-    try:
-        rows = _parse_json(f"[{','.join(lines)}]")  # at once, not line by line
-    except ValueError:
-        rows = []
-    if len(rows) != len(lines) or not all(isinstance(row, dict) for row in rows):
-        rows = _parse_lines(text, path)
-    return import_pandas().DataFrame(rows)
 
 
 def _parse_json(text: str) -> Any:
@@ -296,8 +258,7 @@ def _parse_json(text: str) -> Any:
     return content
 
 
-def _parse_lines(text: str, path: Path) -> list[dict[str, Any]]:
-    """Parse JSON line by line, so that an error names the line."""
+def _read_json_lines(text: str, path: Path) -> Any:
     rows = []
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
@@ -312,7 +273,7 @@ def _parse_lines(text: str, path: Path) -> list[dict[str, Any]]:
                 f'{{"id": 1, "age": 20}}, got {line.strip()[:40]}.'
             )
         rows.append(row)
-    return rows
+    return import_pandas().DataFrame(rows)
 
 
 def _parse_list_file(text: str, path: Path) -> Any:
@@ -325,26 +286,29 @@ def _parse_list_file(text: str, path: Path) -> Any:
         raise ValueError(f"{path} must be an object of nodes and lists, such as {example}.")
     for node, items in lists.items():
         if not isinstance(items, list):
-            raise ValueError(
-                f"{path}: node {short(node)} holds {json.dumps(items)[:40]}; expected a list, as "
-                f"in {example}."
-            )
+            cell = f"node {short(node)} holds {json.dumps(items)[:40]}"
+            raise ValueError(f"{path}: {cell}; expected a list, as in {example}.")
         if any(isinstance(item, dict | list) for item in items):
-            raise ValueError(
-                f"{path}: the list of node {short(node)} must hold numbers and text alone, as in "
-                f"{example}."
-            )
+            must = f"the list of node {short(node)} must hold numbers and text alone"
+            raise ValueError(f"{path}: {must}, as in {example}.")
     keys = [key.strip() for key in lists]
     column = import_pandas().Series(list(lists.values()), index=keys, dtype=object)
     return column[~column.index.duplicated()]
 
 
 def _read_parquet(path: Path) -> Any:
-    pandas = import_pandas()
-    if not path.stat().st_size:
+    """Read a file after checking the sizes that it states; Arrow checks that they are true."""
+    pandas, packed = import_pandas(), path.stat().st_size
+    if not packed:
         raise ValueError(f"{path} is empty.")
+    from pyarrow import parquet
+
     try:
-        _check_parquet(path)
+        about = parquet.read_metadata(path)
+        size = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
+        check_unpacked(size, packed, str(path), "write it without compression")
+        check_columns(about.num_columns, str(path))
+        check_dense((about.num_rows, about.num_columns), packed, str(path))
         return pandas.read_parquet(path)
     except (LimitError, MemoryError):
         raise
@@ -353,55 +317,41 @@ def _read_parquet(path: Path) -> Any:
         raise ValueError(f"{path} cannot be read as Parquet: {reason}.") from None
 
 
-def _check_parquet(path: Path) -> None:
-    """Check the sizes that a file states; Arrow checks that they are true."""
-    from pyarrow import parquet
-
-    about, packed = parquet.read_metadata(path), path.stat().st_size
-    groups = [about.row_group(index) for index in range(about.num_row_groups)]
-    size, fix = sum(group.total_byte_size for group in groups), "write it without compression"
-    check_unpacked(size, packed, str(path), fix)
-    check_columns(about.num_columns, str(path))
-    check_dense((about.num_rows, about.num_columns), packed, str(path))
-
-
 def attach_lists(
     nodes: Any, path: str | Path | None, beside: Path | None, find_id: Callable[[], str | None]
 ) -> Any:
     """A nodes table with the lists of a file as the column features.json.
 
-    The keys of the file are values of one column of distinct values, the id if several fit as
-    well, or else row numbers from 0. Nodes without a list get an empty cell.
-
-    Args:
-        path: The file; None looks for features.json in the folder `beside`, if there is one.
-        find_id: Finds the id column.
+    Without a path, features.json of the folder `beside` is used, if there is one. The keys are
+    values of one column of distinct values, the id if several fit as well, or row numbers from 0.
     """
     named = path is not None
     if path is None:
         if beside is None or LIST_FILE in nodes.columns or not (beside / LIST_FILE).is_file():
             return nodes
         path = beside / LIST_FILE
-    lists = read_lists(Path(path).expanduser())
+    lists, notes = _read(Path(path).expanduser(), ".json"), list(nodes.attrs.get("notes", ()))
     names = _matching_names(nodes, lists.index, find_id)
-    if names is None and named:
+    if names is not None:
+        nodes = nodes.assign(**{LIST_FILE: lists.reindex(names).set_axis(nodes.index)})
+        if unknown := len(lists) - int(lists.index.isin(names).sum()):
+            keys = f"{plural(unknown, 'key')} of {len(lists)}"
+            notes.append(f"{Path(path).name}: {keys} left out: no such id.")
+    elif named:
         raise ValueError(
             f"{path}: its keys, such as {lists.index[0]!r}, are not the values of a column of the "
             "nodes table; they must be ids."
         )
-    if names is None:
-        return _with_note(nodes, f"{path} is not used: its keys are not ids of nodes.")
-    nodes = nodes.assign(**{LIST_FILE: lists.reindex(names).set_axis(nodes.index)})
-    unknown = len(lists) - int(lists.index.isin(names).sum())
-    if unknown:
-        text = f"{Path(path).name}: {plural(unknown, 'key')} of {len(lists)} left out: no such id."
-        nodes = _with_note(nodes, text)
+    else:
+        nodes = nodes.copy(deep=False)
+        notes.append(f"{path} is not used: its keys are not ids of nodes.")
+    if notes:
+        nodes.attrs["notes"] = notes
     return nodes
 
 
 def _matching_names(nodes: Any, keys: Any, find_id: Callable[[], str | None]) -> Any:
     """The names of all nodes in the column that the keys fit best; None if no column fits."""
-    pandas = import_pandas()
     found: dict[Any, tuple[int, Any]] = {}
     for column in nodes.columns:
         try:
@@ -415,13 +365,7 @@ def _matching_names(nodes: Any, keys: Any, find_id: Callable[[], str | None]) ->
     best = {column: names for column, (count, names) in found.items() if count == most}
     if len(best) == 1 and most == len(keys):
         return best.popitem()[1]
-    id, numbers = find_id(), pandas.RangeIndex(len(nodes)).astype(str)
+    id, numbers = find_id(), import_pandas().RangeIndex(len(nodes)).astype(str)
     if id not in best and most < len(keys) and keys.isin(numbers).all():
         return numbers
     return best.get(id, next(iter(best.values()), None))
-
-
-def _with_note(nodes: Any, text: str) -> Any:
-    nodes = nodes.copy(deep=False)
-    nodes.attrs["notes"] = [*nodes.attrs.get("notes", ()), text]
-    return nodes

@@ -1,8 +1,7 @@
 """Text: a column of it as an Arrow array, and the encoders of long text.
 
 Arrow runs operations on all cells in C++: 200,000 cells are parsed as numbers in 7 ms, which take
-pandas 120 ms, and their distinct values are found 2 to 17 times as fast as among Python strings.
-The module imports pyarrow, so `cells` imports it only when there is text.
+pandas 120 ms. The module imports pyarrow, so `cells` imports it only when there is text.
 """
 
 from __future__ import annotations
@@ -25,23 +24,13 @@ from numpy.typing import NDArray
 from evengraph.core.untrusted import sorted_unique
 from evengraph.tables.cells import canonical_names, is_empty
 
+# What `str.strip` removes; Arrow's own list of white space is shorter.
 WHITESPACE = "".join(character for character in map(chr, range(0x3001)) if character.isspace())
-"""What `str.strip` removes; Arrow's own list of white space is shorter."""
-
-LIST_SEPARATORS = (";", "|", ",")
-PROSE = r",\s|[0-9],[0-9]"
-NO_WORD = r"[^\pL\pN_]+"
-MIN_SPLIT = 0.1  # share of the cells with a separator
-MAX_ITEM_WORDS = 3
-NUMBER_START = r"\A[-+.0-9iI]"  # infinity is a number
 
 
 @dataclass(frozen=True, eq=False)
 class TextColumn:
-    """Stripped cells of a column of text; a missing cell is null, (N,).
-
-    What is computed once is kept; arrays must not be changed.
-    """
+    """Stripped cells of a column of text; a missing cell is null, (N,). Arrays are kept."""
 
     cells: Any
     _words: dict[frozenset[str], NDArray[np.bool_]] = field(default_factory=dict)
@@ -50,30 +39,24 @@ class TextColumn:
     @classmethod
     def of(cls, values: Any) -> Self | None:
         """A pandas column as text; None if it holds anything else, such as numbers or lists."""
+        is_text = isinstance(values.dtype, pd.StringDtype)
         try:
-            if isinstance(values.dtype, pd.StringDtype):
-                return cls._kept(values.array.__arrow_array__())
-            values = values.astype(object)
-            if pd.api.types.infer_dtype(values, skipna=True) not in ("string", "empty"):
+            if is_text:
+                source = values.array.__arrow_array__()
+            elif pd.api.types.infer_dtype(values.astype(object)) in ("string", "empty"):
+                source = pa.array(values.astype(object), from_pandas=True)
+            else:
                 return None
-            return cls._stripped(pa.array(values, from_pandas=True))
         except UnicodeEncodeError:  # half of a surrogate pair
             return None
-
-    @classmethod
-    def _kept(cls, cells: Any) -> Self:
-        """A column that is asked for many times in a row is stripped and parsed once."""
-        column = next((column for source, column in _LATEST if source is cells), None)
+        # a column that is asked for many times in a row is stripped and parsed once
+        column: Self | None = next((text for cells, text in _LATEST if cells is source), None)
         if column is None:
-            column = cls._stripped(cells)
-            _LATEST[:] = [(cells, column), *_LATEST[:1]]
+            cells = source.combine_chunks() if isinstance(source, pa.ChunkedArray) else source
+            column = cls(pc.utf8_trim(cells.cast(pa.large_string()), characters=WHITESPACE))
+            if is_text:
+                _LATEST[:] = [(source, column), *_LATEST[:1]]
         return column
-
-    @classmethod
-    def _stripped(cls, cells: Any) -> Self:
-        if isinstance(cells, pa.ChunkedArray):
-            cells = cells.combine_chunks()
-        return cls(pc.utf8_trim(cells.cast(pa.large_string()), characters=WHITESPACE))
 
     def take(self, rows: NDArray[Any]) -> Self:
         """The cells of some rows, or of a mask."""
@@ -102,11 +85,10 @@ class TextColumn:
         return np.asarray(numbers.to_numpy(zero_copy_only=False))
 
     def words(self) -> tuple[NDArray[np.int64], Any]:
-        """Every word of two letters or more, in lower case, and the row that it is in, (W,) each.
-
-        Words are those of scikit-learn's vectorizers, which loop over cells in Python.
-        """
-        parts = pc.split_pattern_regex(pc.utf8_lower(pc.fill_null(self.cells, "")), NO_WORD)
+        """The row of every word of two letters or more, and the word in lower case, (W,) each."""
+        # the words of scikit-learn's vectorizers, which loop over cells in Python
+        lower = pc.utf8_lower(pc.fill_null(self.cells, ""))
+        parts = pc.split_pattern_regex(lower, r"[^\pL\pN_]+")
         words, rows = pc.list_flatten(parts), pc.list_parent_indices(parts)
         long = pc.greater(pc.utf8_length(words), 1)
         return rows.filter(long).to_numpy(zero_copy_only=False), words.filter(long)
@@ -130,7 +112,7 @@ class TextColumn:
     @cached_property
     def numbers(self) -> NDArray[np.float64]:
         """The cells as numbers, NaN where there is none, (N,)."""
-        likely = _bools(pc.match_substring_regex(self.cells, NUMBER_START))
+        likely = _bools(pc.match_substring_regex(self.cells, r"\A[-+.0-9iI]"))  # or infinity
         numbers = np.full(len(self.cells), np.nan)
         try:
             cells = self.cells if likely.all() else self.take(likely).cells
@@ -157,29 +139,27 @@ class TextColumn:
     @cached_property
     def lists(self) -> list[Any] | None:
         """The list in every cell of JSON; None if a cell is no list."""
-        if not self.matches(r"(?s)\[.*\]").all():
-            return None
-        return parse_json(self.cells.to_pylist())
+        brackets = self.matches(r"(?s)\[.*\]").all()
+        return parse_json(self.cells.to_pylist()) if brackets else None
 
     @cached_property
     def list_separator(self) -> str | None:
         """What separates the items if cells are lists, "" for JSON; None if they are no lists.
 
         Separated lists share items: splitting them gives fewer distinct items than there are
-        distinct cells, of three words or fewer. A comma must not be followed by a space, as in
-        prose, or stand between digits, as in 1,5.
+        distinct cells, of three words or fewer.
         """
         if self.lists is not None:
             return ""
-        for separator in LIST_SEPARATORS:
-            split = pc.match_substring(self.cells, separator)
-            if pc.mean(split).as_py() < MIN_SPLIT:
+        for separator in (";", "|", ","):
+            if pc.mean(pc.match_substring(self.cells, separator)).as_py() < 0.1:
                 continue
-            if separator == "," and pc.any(pc.match_substring_regex(self.cells, PROSE)).as_py():
+            prose = r",\s|[0-9],[0-9]"  # a comma before a space or between digits, as in 1,5
+            if separator == "," and pc.any(pc.match_substring_regex(self.cells, prose)).as_py():
                 continue
             cells = self.cells.unique()
             items = type(self)(pc.list_flatten(pc.split_pattern(cells, separator)).unique())
-            if len(items.cells) < len(cells) and items.num_words().mean() <= MAX_ITEM_WORDS:
+            if len(items.cells) < len(cells) and items.num_words().mean() <= 3:
                 return separator
         return None
 
@@ -240,24 +220,17 @@ class UselessColumnError(ValueError):
 
 
 class Entries(NamedTuple):
-    """Features of one column of a table, (N, F), as its entries other than 0.
-
-    Shapes:
-        rows, columns: int64, (E,), no pair twice; values: (E,), or one number for all
-    """
+    """Features of one column of a table, (N, F), as its entries other than 0."""
 
     shape: tuple[int, int]
-    rows: NDArray[Any]
+    rows: NDArray[Any]  # (E,), no pair of row and column twice
     columns: NDArray[Any]
-    values: NDArray[Any] | float = 1.0
+    values: NDArray[Any] | float = 1.0  # (E,), or one number for all
 
 
 def fill(features: NDArray[np.float32], parts: Iterable[Entries | NDArray[Any]]) -> None:
-    """Write parts, (N, .) each, side by side into an array of zeros, (N, F).
-
-    Narrow parts are joined first: a row of features at a time is read into the cache.
-    """
-    start, narrow = 0, list[NDArray[Any]]()
+    """Write parts, (N, .) each, side by side into an array of zeros, (N, F)."""
+    start, narrow = 0, list[NDArray[Any]]()  # narrow parts are joined first, for the cache
     for part in chain(parts, [None]):  # None: the end
         if part is not None and not isinstance(part, Entries):
             narrow.append(part)
@@ -272,23 +245,15 @@ def fill(features: NDArray[np.float32], parts: Iterable[Entries | NDArray[Any]])
             start += part.shape[1]
 
 
-MIN_CELLS = 5
-"""Cells that must hold a word for it to be saved: a rarer word may be a name."""
-MIN_WORDS, MAX_WORDS = 10, 1000
-MAX_ENTRIES = 50_000_000
-"""Bound of rows times words, since features are dense; never below the number of buckets."""
-SAMPLED_CELLS = 50_000
-"""How many cells choose the words."""
-TEXT_BUCKETS = 256
+MIN_CELLS = 5  # that must hold a word for it to be saved: a rarer word may be a name
+MIN_WORDS, MAX_WORDS, TEXT_BUCKETS = 10, 1000, 256
+MAX_ENTRIES = 50_000_000  # rows times words, since features are dense
+SAMPLED_CELLS = 50_000  # which choose the words
 
 
 @dataclass(frozen=True, kw_only=True)
 class Words:
-    """Long text: TF-IDF of the most common words, unit length; empty cells are all 0.
-
-    Words of fewer than five cells are not stored: a name or an address among them would be saved
-    with the model.
-    """
+    """Long text: TF-IDF of the most common words, unit length; empty cells are all 0."""
 
     column: str
     words: tuple[str, ...]
@@ -371,12 +336,11 @@ def _cells(values: Any) -> NDArray[Any]:
 
 
 def _words(values: Any) -> tuple[NDArray[np.int64], Any]:
-    """The words of a column, and the row of each."""
+    """The row of every word of a column, and the words."""
     text = TextColumn.of(values)
     if text is None:  # other values than text, or halves of surrogate pairs, which Arrow refuses
-        clean = [str(cell).encode("utf-8", "replace").decode() for cell in _cells(values)]
-        text = TextColumn.of(pd.Series(clean, dtype=object))
-    assert text is not None
+        clean = [str(cell).encode("utf-8", "replace").decode().strip() for cell in _cells(values)]
+        text = TextColumn(pa.array(clean, pa.large_string()))
     return text.words()
 
 

@@ -239,10 +239,7 @@ class _Step:
 
 
 class _RecordedStep:
-    """The same for an epoch that is recorded once as a CUDA graph and replayed.
-
-    Most of a small epoch is spent launching kernels; a graph launches them all at once.
-    """
+    """The same, recorded once as a CUDA graph that launches all kernels of an epoch at once."""
 
     def __init__(
         self, epoch: Epoch, optimizer: torch.optim.Optimizer, stream: torch.cuda.Stream
@@ -339,17 +336,15 @@ def waits_for_gpu() -> Iterator[list[str]]:
 
 
 class _BestWeights:
-    """A copy of a module's weights and buffers, in memory that is allocated once.
+    """A copy of a module's weights and buffers, in memory that is allocated once."""
 
-    Two copies alternate: an interrupt while one is written leaves the other intact.
-    """
+    # two copies alternate: an interrupt while one is written leaves the other intact
 
     def __init__(self, module: nn.Module) -> None:
         self.live = [*module.parameters(), *module.buffers()]
         self.saved, self.spare = ([t.detach().clone() for t in self.live] for _ in range(2))
 
     def state_dict(self) -> dict[str, Any]:
-        """The best weights, for a checkpoint."""
         return {"saved": self.saved}
 
     @torch.no_grad()
@@ -369,7 +364,6 @@ class _BestWeights:
             live.copy_(saved)
 
 
-EVERY = 30.0  # seconds
 RANDOM = "random"
 
 
@@ -379,11 +373,9 @@ class Stateful(Protocol):
 
     def state_dict(self) -> dict[str, Any]:
         """Tensors, numbers and lists of them, by name."""
-        ...
 
     def load_state_dict(self, state: dict[str, Any]) -> Any:
         """Take what `state_dict` returned."""
-        ...
 
 
 @dataclass
@@ -392,16 +384,11 @@ class Checkpoint:
 
     All processes that train together have the same state: the first one writes it, and any number
     of them continues from it. The random state is stored as well, so that the result is that of a
-    run without a break.
-
-    Args:
-        path: The file; name it by a hash of what is trained, so that nothing else continues it.
-        every: Seconds between two writes.
-        ranks: The processes that train together.
+    run without a break. Name it by a hash of what is trained, so that nothing else continues it.
     """
 
     path: Path
-    every: float = EVERY
+    every: float = 30.0  # seconds between two writes
     ranks: Ranks = ALONE
     latest: float = field(default_factory=monotonic, init=False)
 
@@ -432,7 +419,7 @@ class Checkpoint:
             self.path.unlink(missing_ok=True)
 
 
-LONGEST = 17  # characters of the name of a stage
+LONGEST = 17  # characters of the name of a stage: a terminal has 80 columns
 LINE_EVERY = 5.0  # seconds
 BAR, TIME = 20, 9  # characters of a bar, and of the time with a space on both sides
 
@@ -442,10 +429,9 @@ def epoch_bar(title: str, visible: bool | None = None) -> Iterator[Callback | No
     """Yield a callback that draws a progress bar, or None if nothing is to be drawn.
 
     The bar fills as patience or the epochs run out, whichever comes first; a better score resets
-    patience. On the right is the number of epochs left if nothing improves. A stage with a name is
-    named after the title. By default it is drawn only on a terminal.
+    patience. On the right is the number of epochs left if nothing improves.
     """
-    if not _is_visible(visible):
+    if not (sys.stderr.isatty() if visible is None else visible):
         yield None
         return
     from rich.progress import TextColumn, TimeElapsedColumn
@@ -458,7 +444,8 @@ def epoch_bar(title: str, visible: bool | None = None) -> Iterator[Callback | No
             patience, max_epochs = history.patience, history.max_epochs
             waited = history.epochs - history.first_best_epoch
             left = max(min(patience - waited, max_epochs - history.epochs), 0)
-            name = f"{title}, {short}" if (short := _short(history.stage)) else title
+            stage = history.stage[:LONGEST].rstrip()
+            name = f"{title}, {stage}" if stage else title
             progress.update(
                 bar,
                 visible=True,
@@ -472,13 +459,7 @@ def epoch_bar(title: str, visible: bool | None = None) -> Iterator[Callback | No
 
 
 def _facts(history: History, left: int, room: int) -> str:
-    """What stands between bar and time; of what has no room, the present score goes first.
-
-    Args:
-        history: Epochs until now.
-        left: Epochs left if nothing improves.
-        room: Characters beside the title.
-    """
+    """What stands between bar and time; of what has no room, the present score goes first."""
     facts = {
         "epoch": f"epoch {history.epochs:>4}",
         "score": f"val {100 * history.score[-1]:5.1f}",
@@ -513,15 +494,10 @@ def epoch_lines(title: str, write: Callable[[str], None]) -> Callback:
     return show
 
 
-def _short(stage: str) -> str:
-    """The beginning of the name of a stage: a terminal has 80 columns."""
-    return stage[:LONGEST].rstrip()
-
-
 @contextmanager
 def count_bar(title: str, total: int, visible: bool | None = None) -> Iterator[Callable[[], None]]:
     """Yield a function to call once per finished item; a progress bar counts them."""
-    if not _is_visible(visible):
+    if not (sys.stderr.isatty() if visible is None else visible):
         yield lambda: None
         return
     from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -530,10 +506,6 @@ def count_bar(title: str, total: int, visible: bool | None = None) -> Iterator[C
     with _progress((MofNCompleteColumn(), TimeElapsedColumn(), *left), 4) as progress:
         bar = progress.add_task(title, total=total)
         yield lambda: progress.advance(bar)
-
-
-def _is_visible(visible: bool | None) -> bool:
-    return sys.stderr.isatty() if visible is None else visible
 
 
 def _progress(columns: tuple[Any, ...], refresh_per_second: int) -> Any:

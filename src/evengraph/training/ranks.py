@@ -39,22 +39,12 @@ class LostRankError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """The rows of a batch that this process has.
+    """The rows of a batch that this process has, (n,) each."""
 
-    Args:
-        nodes: Their nodes, in the order of the batch.
-        rows: Where these are among the rows of this process.
-        index: Where they are in the batch; None if this process has all of it.
-        total: Rows of the batch.
-
-    Shapes:
-        nodes, rows, index: int64, (n,)
-    """
-
-    nodes: Tensor
-    rows: Tensor
-    index: Tensor | None
-    total: int
+    nodes: Tensor  # in the order of the batch
+    rows: Tensor  # where these are among the rows of this process
+    index: Tensor | None  # where they are in the batch; None if this process has all of it
+    total: int  # rows of the batch
 
     @property
     def share(self) -> Share | None:
@@ -68,19 +58,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Ranks:
-    """The processes that train together.
-
-    Args:
-        rank: Which of them this process is.
-        size: How many there are.
-        here: How many of them are on this machine.
-        store: What their launcher knows them by.
-    """
+    """The processes that train together: which this is, how many, how many on this machine."""
 
     rank: int = 0
     size: int = 1
     here: int = 1
-    store: Any = field(default=None, compare=False, repr=False)
+    store: Any = field(default=None, compare=False, repr=False)  # what their launcher knows them by
 
     @property
     def is_alone(self) -> bool:
@@ -88,10 +71,7 @@ class Ranks:
         return self.size == 1
 
     def device(self, name: str) -> torch.device:
-        """A device for each process: those of a machine need a GPU each.
-
-        Where there are too few, `auto` is the CPU.
-        """
+        """A device for each process, a GPU of its own; if there are too few, `auto` is the CPU."""
         device, count = pick_device(name), torch.cuda.device_count()
         if device.type == "cpu" or self.here <= count:
             return device
@@ -127,17 +107,11 @@ class Ranks:
         return self._reduced(values, dist.ReduceOp.MAX)
 
     def share_of_mean(self, values: Tensor, total: int) -> Tensor:
-        """What the last axis adds to the mean over that of all processes, which has `total` values.
-
-        These shares have a gradient, and add up to the mean.
-        """
+        """What the last axis adds to the mean over all processes, of `total` values."""
         return values.mean(-1) if self.is_alone else values.sum(-1) / total
 
     def gather(self, values: Tensor, dim: int) -> Tensor:
-        """The values of all processes, one after the other, each padded with zeros to the longest.
-
-        Which are padding shows a mask of ones that is gathered as well.
-        """
+        """The values of all processes, one after the other, padded with zeros to the longest."""
         return torch.cat(self._gathered(values, dim), dim)
 
     def interleave(self, values: Tensor, total: int) -> Tensor:
@@ -172,10 +146,7 @@ class Ranks:
             dist.barrier()
 
     def is_first_with(self, text: str) -> bool:
-        """Whether no other process has asked this with the same text, so that one shows an error.
-
-        True as well if the process that could tell is gone.
-        """
+        """Whether no other process has asked this, so that one shows an error; True if unknown."""
         if self.store is None:
             return True
         try:
@@ -212,7 +183,7 @@ def joined_ranks() -> Iterator[Ranks]:
     sets; without them a process is alone. If another process ends, LostRankError is raised.
     """
     outer = dist.is_available() and dist.is_initialized()
-    if not outer and not is_launched():
+    if not outer and int(os.environ.get("WORLD_SIZE", "1")) <= 1:
         yield ALONE
         return
     ranks = _ranks(None) if outer else _join()
@@ -229,11 +200,6 @@ def joined_ranks() -> Iterator[Ranks]:
         if not outer:
             with suppress(RuntimeError):  # others may be gone
                 dist.destroy_process_group()
-
-
-def is_launched() -> bool:
-    """Whether torchrun has started this process and others."""
-    return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
 def _join() -> Ranks:
@@ -264,10 +230,7 @@ def is_lost(error: RuntimeError) -> bool:
 
 
 def shared_epoch(module: nn.Module, epoch: Epoch, ranks: Ranks) -> Epoch:
-    """The epoch of all processes, from one that gives each its share of the loss.
-
-    Its loss and score are the same in all of them, and so are the gradients.
-    """
+    """The epoch of all processes, from one that gives each its share of the loss."""
     model = DistributedDataParallel(_Forward(module, epoch))
 
     def whole() -> tuple[Tensor, Tensor]:
@@ -293,18 +256,12 @@ class _Forward(nn.Module):
 
 
 class Shard(NamedTuple):
-    """Nodes whose rows are in memory; of several processes each has every size-th row.
+    """Nodes whose rows are in memory; of several processes each has every size-th row."""
 
-    Shapes:
-        labels: int64, (n,), -1 where hidden
-        labelled, others: int64, indices of the training nodes, and of all others
-        rows: (..., rows of this process, width)
-    """
-
-    labels: Tensor
-    labelled: Tensor
+    labels: Tensor  # (n,), -1 where hidden
+    labelled: Tensor  # indices of the training nodes
     others: Tensor
-    rows: Tensor
+    rows: Tensor  # (..., rows of this process, width)
 
 
 class RowSupply(Protocol):
@@ -313,33 +270,26 @@ class RowSupply(Protocol):
     @property
     def task(self) -> Task:
         """The whole task: its labels give class counts."""
-        ...
 
     @property
     def ranks(self) -> Ranks:
         """The processes that share the rows."""
-        ...
 
     @property
     def device(self) -> torch.device:
         """Where the rows are."""
-        ...
 
     def advance(self) -> Shard:
         """The shard of the next epoch."""
-        ...
 
     def validation(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Rows and labels of this process's validation nodes, block by block."""
-        ...
 
     def state_dict(self) -> dict[str, Any]:
         """How far it has advanced, for a checkpoint."""
-        ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint."""
-        ...
 
 
 def draw(nodes: Tensor, count: int) -> Tensor:
@@ -350,12 +300,7 @@ def draw(nodes: Tensor, count: int) -> Tensor:
 
 
 def validation_scores(logits: Tensor, labels: Tensor, rare: int | None, ranks: Ranks) -> Tensor:
-    """Validation scores of several networks, (M,), the same in all processes.
-
-    Shapes:
-        logits: (M, V, C), of the validation nodes of this process
-        labels: int64, (V,)
-    """
+    """Validation scores of M networks, (M,), from logits, (M, V, C); the same in all processes."""
     labels = labels.expand(len(logits), -1)
     which = labels.new_full((len(logits),), -1 if rare is None else rare)
     mask = ranks.gather(torch.ones_like(labels, dtype=torch.bool), 1)
@@ -366,13 +311,7 @@ def validation_scores(logits: Tensor, labels: Tensor, rare: int | None, ranks: R
 
 @dataclass(frozen=True, eq=False)
 class MemoryRows:
-    """All rows in memory: one shard, one block of validation rows.
-
-    Args:
-        task: The nodes of these rows.
-        rows: Those of this process, (..., n, width).
-        ranks: The processes that share them.
-    """
+    """All rows in memory: one shard, one block of validation rows."""
 
     task: Task
     rows: Tensor

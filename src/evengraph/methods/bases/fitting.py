@@ -9,11 +9,10 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch_geometric.data import Data
 
 from evengraph.core.task import Task
 from evengraph.fast.replicas import Fit, can_replicate, fit_batch, share_batch
-from evengraph.methods.bases.method import Method, check_memory, check_task, same_graph
+from evengraph.methods.bases.method import Method, check_memory, check_task, reset, same_graph
 from evengraph.training.loop import count_bar
 
 Steps = Generator[None, None, None]
@@ -54,7 +53,7 @@ def fit_many(
         check_task(fit.task)  # before any of them is trained
         check_memory(fit.method, fit.task)
     for fit in fits:
-        fit.method.reset(fit.task)  # no earlier fit is mistaken for one of this call
+        reset(fit.method, fit.task)  # no earlier fit is mistaken for one of this call
     fitted: set[int] = set()
     with count_bar("fitting", len(fits), progress) as count:
 
@@ -178,14 +177,10 @@ def _fit_group(
     yield from fit_batch(batch, slots)
 
 
-def _training_graph(task: Task) -> Data:
-    """The graph that a method sees: without edges that came later, if there are such."""
-    return task.graph if task.past is None else task.past
-
-
 def _groups(fits: Sequence[Fit]) -> list[list[int]]:
     """Indices of the fits that can be trained together."""
     groups: list[list[int]] = []
+    seen = [fit.task.graph if fit.task.past is None else fit.task.past for fit in fits]
     for index, fit in enumerate(fits):
         for group in groups:
             first = fits[group[0]]
@@ -193,7 +188,7 @@ def _groups(fits: Sequence[Fit]) -> list[list[int]]:
                 can_replicate(fit.task.graph.x.device)
                 and share_batch(first.method, fit.method)
                 and first.task.num_classes == fit.task.num_classes
-                and same_graph(_training_graph(first.task), _training_graph(fit.task))
+                and same_graph(seen[group[0]], seen[index])
             ):
                 group.append(index)
                 break

@@ -6,10 +6,10 @@ import csv
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from functools import cache, partial
 from importlib.resources import files
+from pathlib import Path
 from types import UnionType
 from typing import (
     Any,
@@ -48,315 +48,57 @@ from evengraph.core.task import (
 from evengraph.fast import form_of
 from evengraph.methods.bases.saving import (
     Labelled,
-    Saving,
+    TensorMismatchError,
+    checked,
+    make_card,
+    pack,
+    unpack,
+    write_model,
 )
-from evengraph.methods.bases.search import Committee
 from evengraph.metrics.multiclass import balanced_accuracy, confusion_matrix
 from evengraph.ops.features import feature_signatures
 from evengraph.training import Callback, Epoch, History, train, train_stepwise
 from evengraph.training.loop import Checkpoint, epoch_bar
 from evengraph.training.ranks import ALONE, Ranks
 
-LARGE = 1e9
-"""Features from which on single precision may overflow: networks multiply them several times."""
+BACKBONE_TITLES = {"sage": "GraphSAGE", "gat": "GAT"}
+"""Titles of backbones in tables; GCN is not mentioned."""
 
 
-def as_task(task: Task | Data, seed: int) -> Task:
-    """A task, or that of a PyG graph with masks."""
-    if isinstance(task, Task):
-        return task
-    if not isinstance(task, Data):
-        raise TypeError(
-            f"task must be a Task or a torch_geometric.data.Data, got {type(task).__name__}."
-        )
-    check_graph(task)
-    return Task.from_graph(task, seed=seed)
+SHARED_SEARCH_SPACE: Mapping[str, Sequence[Any]] = {
+    "learning_rate": (0.01, 0.003, 0.03),
+    "weight_decay": (5e-4, 5e-5, 5e-3),
+    "dropout": (0.5, 0.2, 0.7),
+    "hidden": (64, 128),
+    "network": ("comparison", "plain"),
+}
+"""Values to try per parameter, in any method that has it."""
 
 
-def check_task(task: Task) -> None:
-    """Raise ValueError for a task that nothing can be learnt from."""
-    check_graph(task.graph)
-    counts = task.class_counts
-    if counts.min() < 1:
-        empty = int(counts.argmin())
-        name = f" ({task.class_names[empty]})" if task.class_names else ""
-        gap = "" if (task.graph.y == empty).any() else " Number the classes without gaps."
-        raise ValueError(f"Class {empty}{name} has no training node; every class needs one.{gap}")
-    for name in ("train", "val"):
-        mask = getattr(task, name)
-        if not mask.any():
-            raise ValueError(f"The {name} set is empty.")
-        if (task.graph.y[mask] < 0).any():
-            raise ValueError(f"Some {name} nodes have no label.")
+class _Fitted:
+    """The state of a fitted method; no parameters."""
 
-
-def check_graph(graph: Data) -> None:
-    """Raise ValueError for a graph without usable features and edges."""
-    x, edges = graph.x, graph.edge_index
-    if not isinstance(x, Tensor) or x.dim() != 2 or not x.is_floating_point():
-        raise ValueError("graph.x must hold a row of floating-point features per node, a tensor.")
-    if x.layout != torch.strided:
-        raise ValueError("graph.x must be a dense tensor, got a sparse one; x.to_dense() is dense.")
-    # a sum needs no memory and a fraction of the time; that of huge numbers overflows
-    if not torch.isfinite(x.sum()) and not torch.isfinite(x).all():
-        row = int((~torch.isfinite(x)).any(dim=1).nonzero()[0])
-        raise ValueError(f"graph.x must be finite; node {row} has a NaN or an infinity.")
-    if edges is None or edges.dim() != 2 or edges.shape[0] != 2 or edges.is_floating_point():
-        raise ValueError("graph.edge_index must hold the edges as integers, shape (2, E).")
-    check_edge_weight(graph)
-    check_relations(graph)
-
-
-def describe_large(x: Tensor) -> str:
-    """A sentence about features so large that their products overflow; otherwise nothing."""
-    largest = float(x.abs().max()) if x.numel() else 0.0
-    if largest < LARGE:
-        return ""
-    return f" Features are as large as {largest:.0e}: scale them, for example to mean 0 and std 1."
-
-
-def reason_of_overflow(message: str, x: Tensor) -> str:
-    """The message of a loss that overflowed: huge features are to blame, not the learning rate."""
-    large = describe_large(x)
-    return f"{message.partition(';')[0].rstrip('.')}.{large}" if large else message
-
-
-Limit = float | tuple[int, int] | Literal["fraction", "positive"]
-"""What a number must be: at least this, from the first to the second, in [0, 1), or above 0."""
-
-
-def check_params(method: Any) -> None:
-    """Validate parameters by their annotations, and numbers by the `limits` of their classes."""
-    limits, hints = _rules(method.__class__)
-    for item in fields(method):
-        name, value = item.name, getattr(method, item.name)
-        limit, hint = limits.get(name), hints.get(name)
-        words, hint = split_words(hint)
-        if value in words:
-            continue
-        if words and isinstance(value, str):
-            raise ValueError(f"{name} must be a number or {' or '.join(words)}, got {value!r}.")
-        if isinstance(item.default, bool) and not isinstance(value, bool):
-            raise ValueError(f"{name} must be True or False, got {value!r}.")
-        if get_origin(hint) is Literal:
-            check_choice(name, value, get_args(hint))
-        elif limit == "fraction":
-            check_fraction(name, value)
-        elif limit == "positive":
-            check_positive(name, value)
-        elif isinstance(limit, tuple):
-            check_range(name, value, *limit)
-        elif limit is not None and hint is int:
-            check_integer(name, value, int(limit))
-        elif isinstance(limit, float | int):
-            check_minimum(name, value, limit)
-
-
-def split_words(hint: Any) -> tuple[tuple[str, ...], Any]:
-    """Words that stand beside numbers, and the type of these: `int | Literal["auto"]`."""
-    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else ()
-    words = tuple(word for part in parts if get_origin(part) is Literal for word in get_args(part))
-    return words, next(part for part in parts if get_origin(part) is not Literal) if words else hint
-
-
-@cache
-def _rules(kind: type) -> tuple[dict[str, Limit], dict[str, Any]]:
-    """Limits and types of all parameters of a class; evaluating the types takes a millisecond."""
-    limits: dict[str, Limit] = {}
-    for base in reversed(kind.__mro__):
-        limits |= vars(base).get("limits", {})
-    try:
-        return limits, get_type_hints(kind)
-    except NameError:  # a type that is imported for type checkers only
-        return limits, {}
-
-
-def check_integer(name: str, value: int, minimum: int) -> None:
-    """Raise ValueError for a parameter that is no integer, or below its minimum."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"{name} must be an integer, got {value!r}.")
-    check_minimum(name, value, minimum)
-
-
-def check_range(name: str, value: int, minimum: int, maximum: int) -> None:
-    """Raise ValueError for a parameter that is no integer, or outside its range."""
-    check_integer(name, value, minimum)
-    if value > maximum:
-        raise ValueError(f"{name} must be at most {maximum}, got {short(value)}.")
-
-
-def check_minimum(name: str, value: float, minimum: float) -> None:
-    """Raise ValueError for a parameter that is below its minimum, or infinite."""
-    if not value >= minimum:
-        raise ValueError(f"{name} must be at least {minimum}, got {value}.")
-    if value == math.inf:
-        raise ValueError(f"{name} must be finite, got {value}.")
-
-
-def check_positive(name: str, value: float) -> None:
-    """Raise ValueError for a parameter that is not above 0, or infinite."""
-    if not value > 0:
-        raise ValueError(f"{name} must be above 0, got {value}.")
-    if value == math.inf:
-        raise ValueError(f"{name} must be finite, got {value}.")
-
-
-def check_fraction(name: str, value: float) -> None:
-    """Raise ValueError for a parameter outside [0, 1)."""
-    if not 0 <= value < 1:
-        raise ValueError(f"{name} must lie in [0, 1), got {value}.")
-
-
-def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Raise ValueError for a parameter that is not among its choices."""
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}.")
-
-
-def same_graph(one: Data, other: Data) -> bool:
-    """Whether two graphs have the same features, edges and weights; labels do not matter."""
-    weights = edge_weight(one), edge_weight(other)
-    if (weights[0] is None) != (weights[1] is None):
-        return False
-    return (
-        one.x.shape == other.x.shape
-        and one.edge_index.shape == other.edge_index.shape
-        and one.x.device == other.x.device
-        and (one.x is other.x or torch.equal(one.x, other.x))
-        and (one.edge_index is other.edge_index or torch.equal(one.edge_index, other.edge_index))
-        and (weights[0] is None or weights[1] is None or torch.equal(weights[0], weights[1]))
-    )
-
-
-def fit_hidden(method: Method, task: Task) -> None:
-    """Fit to a task whose test labels are hidden, in the body of `learn`."""
-    method._fit(task)
-
-
-def train_network(method: Method, net: nn.Module, epoch: Epoch) -> None:
-    """Train a network with the parameters of a method, in the body of `learn`."""
-    method._train(net, epoch)
-
-
-@contextmanager
-def one_line_errors(title: str, *, loaded: bool) -> Iterator[None]:
-    """Turn errors of torch into one of a line, if the tensors come from a folder.
-
-    Args:
-        title: Name of the method.
-        loaded: Whether it was loaded; an error of a method that was fitted here is a bug.
-    """
-    try:
-        yield
-    except (IndexError, KeyError, RuntimeError, TypeError) as error:
-        if not loaded or _is_memory(error):
-            raise
-        raise ValueError(
-            f"The saved model cannot predict: the tensors of {title} do not fit together "
-            f"({first_line(error)})."
-        ) from error
-
-
-def check_classes(probabilities: Tensor, classes: int) -> None:
-    """Raise ValueError unless there is a column for each class."""
-    if probabilities.dim() != 2 or probabilities.shape[1] != classes:
-        shape = " by ".join(map(str, probabilities.shape))
-        raise ValueError(
-            f"The saved model must predict {classes} classes, and its tensors give {shape} values."
-        )
-
-
-def _is_memory(error: Exception) -> bool:
-    return isinstance(error, torch.OutOfMemoryError) or "allocate" in str(error)
-
-
-TYPICAL_EPOCHS = 300
-
-DEGREE, FEATURES, WIDTH, EDGE = 10, 64, 64, 8
-"""Of the graphs on which methods were measured; an edge weighs as much as so many numbers."""
-
-ENTRY, SPARSE_BELOW, SAMPLE = 4, 0.25, 1000
-"""Numbers that an entry of sparse features weighs as much as; below which density they are sparse;
-and rows from which that is estimated."""
-
-MARGIN = 2.0
-"""Times the free memory that an estimate may be: it can be off by as much."""
-
-
-class Cost(NamedTuple):
-    """What fitting takes, about.
-
-    Args:
-        memory: Bytes.
-        seconds: On one core, for `TYPICAL_EPOCHS` epochs.
-    """
-
-    memory: float
-    seconds: float
-
-
-def estimate(method: str, num_nodes: int, num_edges: int, num_features: float) -> Cost | None:
-    """What a method takes, if it grows with nodes, edges and features; None if not measured.
-
-    Args:
-        method: Its name in `METHODS`.
-        num_nodes: N.
-        num_edges: E, two for each undirected edge.
-        num_features: F, or `stored_width`.
-    """
-    measured = _measurements().get(method)
-    if measured is None:
-        return None
-    size = num_nodes * (num_features + WIDTH) + EDGE * num_edges
-    nodes = size / (FEATURES + WIDTH + EDGE * DEGREE)  # of the size of those measured
-    memory, once, epoch = measured
-    return Cost(memory * nodes, 1e-6 * nodes * (once + TYPICAL_EPOCHS * epoch))
-
-
-def stored_width(x: Any) -> float:
-    """Numbers that a row of features takes while a method learns that keeps sparse ones sparse.
-
-    From a sample of rows. An entry is stored with its column, in the matrix and its transpose.
-
-    Shapes:
-        x: (N, F), of torch or NumPy
-    """
-    some = x[:: max(len(x) // SAMPLE, 1)]
-    rows = some if isinstance(some, torch.Tensor) else torch.from_numpy(np.array(some))
-    entries = int(torch.count_nonzero(rows)) / max(len(rows), 1)
-    num_features = x.shape[1]
-    return ENTRY * entries if entries < SPARSE_BELOW * num_features else num_features
-
-
-def check_memory(method: Method, task: Task) -> None:
-    """Raise MemoryError if a fit needs far more memory than is free."""
-    needed, free = method.memory_needed(task), free_memory(task.graph.x.device)
-    if needed is None or needed <= MARGIN * free:
-        return
-    graph = task.graph
-    raise MemoryError(
-        f"{method.title} needs about {format_size(needed)} of memory to learn from "
-        f"{graph.num_nodes:,} nodes, {graph.num_edges // 2:,} edges and {graph.num_features:,} "
-        f"features, and {format_size(free)} are free."
-    )
-
-
-@cache
-def _measurements() -> dict[str, tuple[float, float, float]]:
-    """Bytes, microseconds and microseconds per epoch of each method, for a node."""
-    text = files("evengraph.methods").joinpath("costs.csv").read_text(encoding="utf-8")
-    return {
-        row["method"]: (
-            float(row["bytes_per_node"]),
-            float(row["microseconds_per_node"]),
-            float(row["microseconds_per_node_and_epoch"]),
-        )
-        for row in csv.DictReader(text.splitlines())
-    }
+    fitted_: bool
+    loaded_: bool
+    history_: list[History]
+    num_features_: int
+    num_relations_: int
+    num_classes_: int
+    class_names_: tuple[str, ...]
+    fitted_params_: dict[str, Any]
+    details_: dict[str, Any]
+    extra_: dict[str, Any]
+    labelled_: Labelled
+    device_: torch.device
+    net_: Any
+    summary_: Sequence[str]
+    """Summary of the fit, one sentence per line; empty for most methods."""
+    notes_: Sequence[str]
+    """What went otherwise than expected in the fit, a sentence each; usually empty."""
 
 
 @dataclass(kw_only=True)
-class Method(Saving, ABC):
+class Method(_Fitted, ABC):
     """Learns from a task, then predicts class probabilities of every node.
 
     Authors write `_fit` and `_logits`. A method whose `net_` is made by `_build_network` can be
@@ -383,36 +125,97 @@ class Method(Saving, ABC):
     }
     """Limits of numeric parameters, beside those of the base classes."""
 
-    summary_ = cast(Sequence[str], ())
-    """Summary of the fit, one sentence per line; empty for most methods."""
-    notes_ = cast(Sequence[str], ())
-    """What went otherwise than expected in the fit, a sentence each; usually empty."""
+    # What a method may declare
 
-    _callbacks = cast(Sequence[Callback], ())
-    _ranks = ALONE
-    _checkpoint = cast(Checkpoint | None, None)
+    title: ClassVar[str]
+    """The name in the literature; the name of the class by default."""
+    other_names: ClassVar[Sequence[str]] = ()
+    """Names under which users look for it, in lower case; errors suggest the method for them."""
+    role: ClassVar[Literal["", "baseline", "highlight"]] = ""
+    """How figures treat it: as the baseline of a comparison, highlighted, or like any other."""
+    portfolio: ClassVar[Sequence[Mapping[str, Any]]] = ()
+    """Parameters with which `auto` and, if no methods are named, `compare` try it; one mapping per
+    candidate. Methods are tried in the order of METHODS."""
+    _weighted_edges: ClassVar[bool] = False
+    """Whether it propagates along `weighted_adjacency`, so that weights of edges count."""
+    separate_relations: ClassVar[bool] = False
+    """Whether it averages the neighbours of each relation apart; others use all edges as one."""
+    suits_heterophily: ClassVar[bool] = False
+    """Whether to try it on a graph whose neighbours mostly differ in class."""
+    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    """Values to try per parameter; they add to or replace those that all methods share."""
+    selects_itself: ClassVar[bool] = False
+    """Whether fitting selects the settings on validation; a budget of settings then tries one."""
+    former_params: ClassVar[Mapping[str, str]] = {}
+    """Parameters of earlier versions that users may still name, and those that replaced them."""
+    tuned_params: ClassVar[frozenset[str]] = frozenset()
+    """Parameters that the paper set per graph; changing any other makes it a different method."""
+    _untuned_params: ClassVar[Mapping[str, Any]] = {}
+    """Parameters for a graph that the method was not tuned for, besides patience."""
+    own_split_params: ClassVar[Mapping[str, Any]] = {}
+    """Parameters where training and validation nodes were drawn at random from a user's labels, and
+    may be drawn again."""
 
     learning_rate: float = 0.01
     weight_decay: float = 5e-4
     max_epochs: int = 10_000
     patience: int = 100
 
-    @classmethod
-    def graph_defaults(cls, graph: Data) -> dict[str, Any]:
-        """Parameters to use on a graph that the method was not tuned for."""
-        return {"patience": Method.patience, **cls.untuned_params}
-
-    def describe_defaults(self, graph: Data) -> str:
-        """A sentence about parameters that depend on the graph; empty if there are none."""
-        return ""
-
-    @property
-    def resolved_params(self) -> dict[str, Any]:
-        """Parameters whose value was left to fitting, such as `alpha="auto"`, with that value."""
-        return {}
+    def __init_subclass__(cls) -> None:
+        cls.title = vars(cls).get("title", cls.__name__)
 
     def __post_init__(self) -> None:
         check_params(self)
+
+    @property
+    def full_title(self) -> str:
+        """The title, with the backbone if it is not the usual one."""
+        backbone = BACKBONE_TITLES.get(getattr(self, "backbone", ""))
+        return self.title if backbone is None else f"{self.title} on {backbone}"
+
+    @property
+    def uses_graph(self) -> bool:
+        """Whether edges have an influence on predictions."""
+        return True
+
+    @property
+    def uses_edge_weights(self) -> bool:
+        """Whether weights of edges have an influence on predictions; attention ignores them."""
+        return self._weighted_edges and self.uses_graph and getattr(self, "backbone", "") != "gat"
+
+    @classmethod
+    def graph_defaults(cls, graph: Data) -> dict[str, Any]:
+        """Parameters to use on a graph that the method was not tuned for."""
+        return {"patience": Method.patience, **cls._untuned_params}
+
+    def _describe_defaults(self, graph: Data) -> str:
+        """A sentence about parameters that depend on the graph; empty if there are none."""
+        return ""
+
+    @classmethod
+    def current_params(cls, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Parameters that an older version saved, as this version names them.
+
+        Those that are new since then have their defaults, unless they are given here.
+        """
+        return dict(params)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name; none holds another estimator, so `deep` has no effect."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, all of them or, if one is invalid, none; takes effect at the next fit."""
+        known = self.get_params()
+        for name in params:
+            if name not in known:
+                raise ValueError(
+                    f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known)}."
+                )
+        type(self)(**known | params)  # validates them
+        for name, value in params.items():
+            setattr(self, name, value)
+        return self
 
     def _repr_html_(self) -> str:
         """Parameters, and what is known of the fit, for notebooks."""
@@ -426,7 +229,26 @@ class Method(Saving, ABC):
             facts.append((f"{seconds:.1f} s", "of training"))
         params = {name: repr(value) for name, value in self.get_params().items()}
         about = {"title": self.full_title, "params": params, "facts": facts}
-        return method_html({**about, "changed": self.changed_params})
+        return method_html({**about, "changed": changed_params(self)})
+
+    _callbacks = cast(Sequence[Callback], ())
+    _ranks = ALONE
+    _checkpoint = cast(Checkpoint | None, None)
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether `fit` has completed."""
+        return getattr(self, "fitted_", False)
+
+    def _check_fitted(self) -> None:
+        if not self.is_fitted:
+            raise RuntimeError(f"This {self.title} is not fitted yet; call fit first.")
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Names of the classes, or their numbers, in the order of the columns of predict_proba."""
+        self._check_fitted()
+        return np.array(self.class_names_ or range(self.num_classes_))
 
     # Fitting
 
@@ -450,60 +272,36 @@ class Method(Saving, ABC):
                 writer: `lambda h: writer.add_scalar("loss", h.loss[-1], h.epochs)`.
             progress: Show a progress bar; by default on a terminal only.
         """
-        task = as_task(task, seed)
-        self.reset(task)
+        if not isinstance(task, Task | Data):
+            raise TypeError(
+                f"task must be a Task or a torch_geometric.data.Data, got {type(task).__name__}."
+            )
+        if isinstance(task, Data):
+            check_graph(task)
+            task = Task.from_graph(task, seed=seed)
+        self._reset(task)
         check_memory(self, task)
         hidden = task.hide_test_labels()
 
-        def learn() -> None:
+        def body() -> None:
             try:
                 quick = self._quick("fit")
                 if quick is None or not quick(hidden, seed):
                     self._fit(hidden)
             except FloatingPointError as error:
-                message = reason_of_overflow(str(error), hidden.graph.x)
+                message, large = str(error), describe_large(hidden.graph.x)
+                if large:  # not the learning rate is to blame
+                    message = f"{message.partition(';')[0].rstrip('.')}.{large}"
                 raise FloatingPointError(message) from None
 
-        return self.learn(learn, seed=seed, on_epoch=on_epoch, progress=progress)
-
-    @final
-    def learn(
-        self,
-        body: Callable[[], None],
-        *,
-        seed: int,
-        on_epoch: Callback | None = None,
-        progress: bool | None = None,
-        ranks: Ranks = ALONE,
-        checkpoint: Checkpoint | None = None,
-    ) -> Self:
-        """Run the body of a fit with the random state of a seed, after `reset`.
-
-        Args:
-            body: Trains.
-            seed: Seed of everything random.
-            on_epoch: Called with the history after every epoch.
-            progress: Show a progress bar; by default on a terminal only.
-            ranks: The processes that train together.
-            checkpoint: Where training is saved as it goes on, and continues.
-        """
-        self._ranks, self._checkpoint = ranks, checkpoint
-        with epoch_bar(self.title, progress) as show:
-            given = (show, on_epoch)
-            self._callbacks = [callback for callback in given if callback is not None]
-            try:
-                with seeded(seed):
-                    body()
-            finally:
-                self._forget_caller()
-        self.fitted_ = True
+        learn(self, body, seed=seed, on_epoch=on_epoch, progress=progress)
         return self
 
     def refitted(self, task: Task, *, seed: int) -> Method:
         """A copy fitted to another task, with what this one has selected; shows no progress."""
         return type(self)(**self.get_params()).fit(task, seed=seed, progress=False)
 
-    def reset(self, task: Task) -> None:
+    def _reset(self, task: Task) -> None:
         """Validate the task and reset fitted state."""
         check_task(task)
         self.fitted_ = self.loaded_ = False
@@ -517,28 +315,18 @@ class Method(Saving, ABC):
         rows = nodes.split(2**12)  # of a graph on disk, x is one number until it is indexed
         signatures = torch.cat([feature_signatures(task.graph.x[some].detach()) for some in rows])
         self.labelled_ = Labelled(nodes, task.graph.y[nodes], signatures)
-        self._forget_caller()
-
-    def _forget_caller(self) -> None:
-        """Hold none of the caller's objects."""
         self._callbacks, self._ranks, self._checkpoint = (), ALONE, None
 
-    def memory_needed(self, task: Task) -> float | None:
+    def _memory_needed(self, task: Task) -> float | None:
         """Bytes that fitting takes, about, besides the graph itself; None if that is not known.
 
         By default an estimate from measurements, linear in nodes, edges and features. A method
         that needs more, such as all pairs of some nodes, adds it.
         """
         graph, name = task.graph, type(self).__name__.lower()
-        width = graph.num_features if self.stores_dense else stored_width(graph.x)
-        cost = estimate(name, graph.num_nodes, graph.num_edges, width)
+        size = graph.num_nodes, graph.num_edges, graph.num_features
+        cost = estimate(name, *size, stored_width(graph.x))
         return None if cost is None else cost.memory
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """Names of the classes, or their numbers, in the order of the columns of predict_proba."""
-        self._check_fitted()
-        return np.array(self.class_names_ or range(self.num_classes_))
 
     def _quick(self, name: str) -> Callable[..., Any] | None:
         """A function of the method's quick form (`evengraph.fast`); None if it has none."""
@@ -576,6 +364,11 @@ class Method(Saving, ABC):
         self.history_.append(train(module, epoch, **params))
         return self.history_[-1]
 
+    def _training_params(self) -> dict[str, Any]:
+        """The parameters of training, by name."""
+        names = ("learning_rate", "weight_decay", "max_epochs", "patience")
+        return {name: getattr(self, name) for name in names}
+
     def _train_in_steps(self, steps: Iterator[tuple[Tensor, Tensor]]) -> History:
         """Early stopping for estimators that are not trained by gradient descent."""
         limits = {"max_epochs": self.max_epochs, "patience": self.patience}
@@ -586,11 +379,6 @@ class Method(Saving, ABC):
         """Call the progress bar and the caller's function after an epoch."""
         for callback in self._callbacks:
             callback(history)
-
-    def _training_params(self) -> dict[str, Any]:
-        """The parameters of training, by name."""
-        names = ("learning_rate", "weight_decay", "max_epochs", "patience")
-        return {name: getattr(self, name) for name in names}
 
     # Predicting
 
@@ -606,11 +394,24 @@ class Method(Saving, ABC):
         Shapes:
             returns: (N, C)
         """
-        inputs = self.model_input(graph)
-        with one_line_errors(self.title, loaded=self.loaded_):
+        inputs = self._model_input(graph)
+        try:
             logits = (self._quick("logits") or self._logits)(inputs)
             probabilities: Tensor = logits.softmax(dim=1).to(graph.x.device)
-        check_classes(probabilities, self.num_classes_)
+        except (IndexError, KeyError, RuntimeError, TypeError) as error:
+            memory = isinstance(error, torch.OutOfMemoryError) or "allocate" in str(error)
+            if not self.loaded_ or memory:
+                raise
+            raise ValueError(
+                f"The saved model cannot predict: the tensors of {self.title} do not fit together "
+                f"({first_line(error)})."
+            ) from error
+        if probabilities.dim() != 2 or probabilities.shape[1] != self.num_classes_:
+            shape = " by ".join(map(str, probabilities.shape))
+            raise ValueError(
+                f"The saved model must predict {self.num_classes_} classes, and its tensors give "
+                f"{shape} values."
+            )
         if probabilities.isnan().any():
             message = f"{self.title} predicts NaN.{describe_large(graph.x)}"
             raise FloatingPointError(message)
@@ -672,7 +473,7 @@ class Method(Saving, ABC):
         num_classes = max(self.num_classes_, int(labels.max()) + 1)
         return float(balanced_accuracy(confusion_matrix(labels, predicted, num_classes)))
 
-    def model_input(self, graph: Data) -> Data:
+    def _model_input(self, graph: Data) -> Data:
         """Validate a graph and return its features and edges, without labels, on the device."""
         self._check_fitted()
         check_graph(graph)
@@ -691,3 +492,434 @@ class Method(Saving, ABC):
     @abstractmethod
     def _logits(self, graph: Data) -> Tensor:
         """Logits of all nodes, (N, C)."""
+
+    # Saving
+
+    @final
+    def save(self, folder: str | Path, *, extra: Mapping[str, Any] | None = None) -> None:
+        """Save the fitted method in a folder, for `evengraph.load_model`, with a model card.
+
+        The folder is written completely or not at all; a model in it is replaced atomically. Of
+        the training graph it holds no features and no edges, but the indices and labels of the
+        training nodes, and a few sums per node to recognise it by.
+
+        Args:
+            folder: A new folder, an empty one, or that of another model.
+            extra: Any JSON value, available as `extra_` of the loaded model: column names, the
+                state of an encoder. By default that of this model, if it was loaded.
+        """
+        about, tensors = pack_method(self, extra)
+        write_model(folder, about, tensors, card=make_card(self, about, folder))
+
+    def _state(self) -> dict[str, Tensor]:
+        """Tensors that predicting needs, by name; by default those of `net_`."""
+        if type(self)._build_network is Method._build_network:
+            raise NotImplementedError(
+                f"{type(self).__name__} cannot be saved: it has neither _build_network nor _state."
+            )
+        return pack("net", self.net_)
+
+    def _load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Take what `_state` returned, on this method's device."""
+        self.net_ = self._network_for(state)
+        unpack("net", self.net_, state)
+
+    def _details(self) -> dict[str, Any]:
+        """Fitted state that is no tensor, as JSON can hold it; `details_` of a loaded method."""
+        return {}
+
+    def _build_network(self) -> nn.Module:
+        """A network with initial weights, for `num_features_` and `num_classes_`."""
+        raise NotImplementedError
+
+    def _network_for(self, state: Mapping[str, Tensor]) -> Any:
+        """A new network, if it is no larger than the tensors of a file that it is to hold.
+
+        The sizes that a file states are not believed: the network is first built without memory.
+        """
+        layers = getattr(self, "layers", 0)
+        if isinstance(layers, int) and layers > len(state):
+            raise TensorMismatchError("There are fewer tensors than layers.")
+        with torch.device("meta"):
+            size = sum(parameter.numel() for parameter in self._build_network().parameters())
+        if size > sum(tensor.numel() for tensor in state.values()):
+            raise TensorMismatchError("The tensors are smaller than the network.")
+        return self._new_network()
+
+    def _new_network(self) -> Any:
+        return self._build_network().to(self.device_)
+
+
+def reset(method: Method, task: Task) -> None:
+    """Validate the task and reset fitted state, before `learn`."""
+    method._reset(task)
+
+
+def learn(
+    method: Method,
+    body: Callable[[], None],
+    *,
+    seed: int,
+    on_epoch: Callback | None = None,
+    progress: bool | None = None,
+    ranks: Ranks = ALONE,
+    checkpoint: Checkpoint | None = None,
+) -> None:
+    """Run the body of a fit with the random state of a seed, after `reset`.
+
+    Args:
+        method: What is fitted.
+        body: Trains it.
+        seed: Seed of everything random.
+        on_epoch: Called with the history after every epoch.
+        progress: Show a progress bar; by default on a terminal only.
+        ranks: The processes that train together.
+        checkpoint: Where training is saved as it goes on, and continues.
+    """
+    method._ranks, method._checkpoint = ranks, checkpoint
+    with epoch_bar(method.title, progress) as show:
+        method._callbacks = [one for one in (show, on_epoch) if one is not None]
+        try:
+            with seeded(seed):
+                body()
+        finally:  # hold none of the caller's objects
+            method._callbacks, method._ranks, method._checkpoint = (), ALONE, None
+    method.fitted_ = True
+
+
+def model_input(method: Method, graph: Data) -> Data:
+    """Validate a graph and return its features and edges, without labels, on the device."""
+    return method._model_input(graph)
+
+
+def changed_params(method: Method) -> list[str]:
+    """Names of the parameters that differ from their defaults."""
+    return [item.name for item in fields(method) if getattr(method, item.name) != item.default]
+
+
+def describe_use(method: Method, graph: Data) -> list[str]:
+    """Sentences about parameters that depend on a graph, and what is not used of its edges."""
+    weights = edge_weight(graph) is not None and not method.uses_edge_weights
+    relations = bool(count_relations(graph)) and not method.separate_relations
+    parts = ["weights"] * weights + ["relations"] * relations
+    unused = f"{method.title} does not use the {' and '.join(parts)} of edges."
+    given = method._describe_defaults(graph), unused if parts and method.uses_graph else ""
+    return [sentence for sentence in given if sentence]
+
+
+def pack_method(
+    method: Method, extra: Mapping[str, Any] | None = None
+) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Description and tensors of a fitted method, the nodes it was trained on included."""
+    method._check_fitted()
+    state, details = method._state(), method._details()
+    params, fitted = method.get_params(), method.fitted_params_
+    changed = sorted(name for name in params if params[name] != fitted[name])
+    if changed:
+        raise ValueError(f"{', '.join(changed)} changed after fitting: fit again, then save.")
+    about = {
+        "method": type(method).__name__.lower(),
+        "fields": fitted,
+        "num_features": method.num_features_,
+        "num_classes": method.num_classes_,
+        "class_names": list(method.class_names_),
+        "history": [asdict(history) for history in method.history_],
+        "extra": dict(method.extra_ if extra is None else extra),
+    }
+    if method.num_relations_:
+        about["num_relations"] = method.num_relations_
+    if details:
+        about["details"] = dict(details)
+    labelled = {f"labelled.{key}": value for key, value in method.labelled_._asdict().items()}
+    return about, {**state, **labelled}
+
+
+def restore_method(
+    method: Method, about: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
+) -> None:
+    """Make a method the fitted one that `pack_method` described."""
+    state = {name: value.to(device) for name, value in tensors.items()}
+    method.num_features_, method.num_classes_ = about["num_features"], about["num_classes"]
+    method.num_relations_ = about.get("num_relations", 0)
+    method.class_names_, method.extra_ = tuple(about["class_names"]), dict(about["extra"])
+    method.history_ = [History(**stage) for stage in about["history"]]
+    method.details_ = dict(about.get("details", {}))
+    method.summary_, method.notes_ = (), ()
+    method.fitted_params_, method.device_ = method.get_params(), device
+    nodes, labels = (
+        checked(state, f"labelled.{name}", 1, torch.int64) for name in ("nodes", "labels")
+    )
+    signatures = checked(state, "labelled.signatures", 2)
+    if not len(nodes) == len(labels) == len(signatures) or (nodes < 0).any():
+        raise ValueError("its training nodes do not fit their labels")
+    if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < method.num_classes_:
+        raise ValueError("the label of a training node is no class")
+    method.labelled_ = Labelled(nodes, labels, signatures)
+    method._load_state(state)
+    method.fitted_ = method.loaded_ = True
+
+
+class Committee(NamedTuple):
+    """Predictions of the members of a committee, and the weight of each vote.
+
+    Shapes:
+        probabilities: (M, N, C)
+        weights: (M,), sum to one
+    """
+
+    probabilities: Tensor
+    weights: Tensor
+
+    @classmethod
+    def even(cls, probabilities: Tensor) -> Committee:
+        """A committee whose votes have the same weight."""
+        members = probabilities.shape[0]
+        return cls(probabilities, probabilities.new_full((members,), 1 / members))
+
+    @classmethod
+    def joined(cls, committees: Sequence[Committee], weights: Sequence[float]) -> Committee:
+        """One committee of all members, where each committee has a weight."""
+        parts = [part.weights * weight for part, weight in zip(committees, weights, strict=True)]
+        return cls(torch.cat([part.probabilities for part in committees]), torch.cat(parts))
+
+    def to(self, device: torch.device) -> Committee:
+        """The same committee on a device."""
+        return Committee(*(part.to(device) for part in self))
+
+    def interval(self, classes: Tensor, share: float = 0.8) -> tuple[Tensor, Tensor]:
+        """Between which probabilities of a class most of the votes lie, by weight.
+
+        Args:
+            classes: One class per node.
+            share: Of the votes; the rest is cut off at both ends.
+
+        Shapes:
+            classes: int64, (N,)
+            returns: (N,) each
+        """
+        members = self.probabilities.shape[0]
+        index = classes.expand(members, -1).unsqueeze(2)
+        values, order = self.probabilities.gather(2, index).squeeze(2).sort(dim=0)
+        votes = self.weights[order].cumsum(0)  # (M, N)
+        cut = (1 - share) / 2
+        ends = (
+            (votes < level - 1e-6).sum(0).clamp(max=members - 1).unsqueeze(0)
+            for level in (cut, 1 - cut)
+        )
+        low, high = (values.gather(0, end).squeeze(0) for end in ends)
+        return low, high
+
+    def agreement(self, predicted: Tensor) -> Tensor:
+        """The share of the votes, by weight, that each node's predicted class gets.
+
+        Shapes:
+            predicted: int64, (N,)
+            returns: (N,), between 0 and 1
+        """
+        votes = (self.probabilities.argmax(2) == predicted).to(self.weights)
+        return (self.weights @ votes).clamp(0, 1)
+
+
+LARGE = 1e9
+"""Features from which on single precision may overflow: networks multiply them several times."""
+
+
+def check_task(task: Task) -> None:
+    """Raise ValueError for a task that nothing can be learnt from."""
+    check_graph(task.graph)
+    counts = task.class_counts
+    if counts.min() < 1:
+        empty = int(counts.argmin())
+        name = f" ({task.class_names[empty]})" if task.class_names else ""
+        gap = "" if (task.graph.y == empty).any() else " Number the classes without gaps."
+        raise ValueError(f"Class {empty}{name} has no training node; every class needs one.{gap}")
+    for name in ("train", "val"):
+        mask = getattr(task, name)
+        if not mask.any():
+            raise ValueError(f"The {name} set is empty.")
+        if (task.graph.y[mask] < 0).any():
+            raise ValueError(f"Some {name} nodes have no label.")
+
+
+def check_graph(graph: Data) -> None:
+    """Raise ValueError for a graph without usable features and edges."""
+    x, edges = graph.x, graph.edge_index
+    if not isinstance(x, Tensor) or x.dim() != 2 or not x.is_floating_point():
+        raise ValueError("graph.x must hold a row of floating-point features per node, a tensor.")
+    if x.layout != torch.strided:
+        raise ValueError("graph.x must be a dense tensor, got a sparse one; x.to_dense() is dense.")
+    # a sum needs no memory and a fraction of the time; that of huge numbers overflows
+    if not torch.isfinite(x.sum()) and not torch.isfinite(x).all():
+        row = int((~torch.isfinite(x)).any(dim=1).nonzero()[0])
+        raise ValueError(f"graph.x must be finite; node {row} has a NaN or an infinity.")
+    if edges is None or edges.dim() != 2 or edges.shape[0] != 2 or edges.is_floating_point():
+        raise ValueError("graph.edge_index must hold the edges as integers, shape (2, E).")
+    check_edge_weight(graph)
+    check_relations(graph)
+
+
+def describe_large(x: Tensor) -> str:
+    """A sentence about features so large that their products overflow; otherwise nothing."""
+    largest = float(x.abs().max()) if x.numel() else 0.0
+    if largest < LARGE:
+        return ""
+    return f" Features are as large as {largest:.0e}: scale them, for example to mean 0 and std 1."
+
+
+Limit = float | tuple[int, int] | Literal["fraction", "positive"]
+"""What a number must be: at least this, from the first to the second, in [0, 1), or above 0."""
+
+
+def check_params(method: Any) -> None:
+    """Validate parameters by their annotations, and numbers by the `limits` of their classes."""
+    limits, hints = _rules(method.__class__)
+    for item in fields(method):
+        name, value = item.name, getattr(method, item.name)
+        words, hint = split_words(hints.get(name))
+        if value in words:
+            continue
+        if words and isinstance(value, str):
+            raise ValueError(f"{name} must be a number or {' or '.join(words)}, got {value!r}.")
+        if isinstance(item.default, bool) and not isinstance(value, bool):
+            raise ValueError(f"{name} must be True or False, got {value!r}.")
+        if get_origin(hint) is Literal:
+            if value not in get_args(hint):
+                choices = ", ".join(get_args(hint))
+                raise ValueError(f"{name} must be one of {choices}, got {value!r}.")
+        elif (limit := limits.get(name)) is not None:
+            check_limit(name, value, limit, whole=hint is int or isinstance(limit, tuple))
+
+
+def split_words(hint: Any) -> tuple[tuple[str, ...], Any]:
+    """Words that stand beside numbers, and the type of these: `int | Literal["auto"]`."""
+    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else ()
+    words = tuple(word for part in parts if get_origin(part) is Literal for word in get_args(part))
+    return words, next(part for part in parts if get_origin(part) is not Literal) if words else hint
+
+
+@cache
+def _rules(kind: type) -> tuple[dict[str, Limit], dict[str, Any]]:
+    """Limits and types of all parameters of a class; evaluating the types takes a millisecond."""
+    limits: dict[str, Limit] = {}
+    for base in reversed(kind.__mro__):
+        limits |= vars(base).get("limits", {})
+    try:
+        return limits, get_type_hints(kind)
+    except NameError:  # a type that is imported for type checkers only
+        return limits, {}
+
+
+def check_limit(name: str, value: Any, limit: Limit, *, whole: bool = False) -> None:
+    """Raise ValueError for a number outside its limit, or for one that should be whole."""
+    if limit == "fraction":
+        if not 0 <= value < 1:
+            raise ValueError(f"{name} must lie in [0, 1), got {value}.")
+        return
+    if whole and limit != "positive" and (isinstance(value, bool) or not isinstance(value, int)):
+        raise ValueError(f"{name} must be an integer, got {value!r}.")
+    if limit == "positive":
+        if not value > 0:
+            raise ValueError(f"{name} must be above 0, got {value}.")
+    else:
+        least = limit[0] if isinstance(limit, tuple) else int(limit) if whole else limit
+        if not value >= least:
+            raise ValueError(f"{name} must be at least {least}, got {value}.")
+    if value == math.inf:
+        raise ValueError(f"{name} must be finite, got {value}.")
+    if isinstance(limit, tuple) and value > limit[1]:
+        raise ValueError(f"{name} must be at most {limit[1]}, got {short(value)}.")
+
+
+def same_graph(one: Data, other: Data) -> bool:
+    """Whether two graphs have the same features, edges and weights; labels do not matter."""
+    first, second = edge_weight(one), edge_weight(other)
+    if (first is None) != (second is None) or one.x.device != other.x.device:
+        return False
+    pairs = [(one.x, other.x), (one.edge_index, other.edge_index)]
+    if first is not None and second is not None:
+        pairs.append((first, second))
+    return all(a is b or (a.shape == b.shape and torch.equal(a, b)) for a, b in pairs)
+
+
+TYPICAL_EPOCHS = 300
+
+DEGREE, FEATURES, WIDTH, EDGE = 10, 64, 64, 8
+"""Of the graphs on which methods were measured; an edge weighs as much as so many numbers."""
+
+ENTRY, SPARSE_BELOW, SAMPLE = 4, 0.25, 1000
+"""Numbers that an entry of sparse features weighs as much as; below which density they are sparse;
+and rows from which that is estimated."""
+
+DENSE = {"boosting", "iceberg", "logistic"}
+"""Methods that store all features of a node, also where most of them are zero."""
+
+MARGIN = 2.0
+"""Times the free memory that an estimate may be: it can be off by as much."""
+
+
+class Cost(NamedTuple):
+    """What fitting takes, about."""
+
+    memory: float  # bytes
+    seconds: float  # on one core, for `TYPICAL_EPOCHS` epochs
+
+
+def estimate(
+    method: str, num_nodes: int, num_edges: int, num_features: int, width: float
+) -> Cost | None:
+    """What a method takes, if it grows with nodes, edges and features; None if not measured.
+
+    Args:
+        method: Its name in `METHODS`.
+        num_nodes: N.
+        num_edges: E, two for each undirected edge.
+        num_features: F.
+        width: `stored_width` of the features, for methods that keep sparse ones sparse.
+    """
+    measured = _measurements().get(method)
+    if measured is None:
+        return None
+    columns = num_features if method in DENSE else width
+    size = num_nodes * (columns + WIDTH) + EDGE * num_edges
+    nodes = size / (FEATURES + WIDTH + EDGE * DEGREE)  # of the size of those measured
+    memory, once, epoch = measured
+    return Cost(memory * nodes, 1e-6 * nodes * (once + TYPICAL_EPOCHS * epoch))
+
+
+def stored_width(x: Any) -> float:
+    """Numbers that a row of features takes while a method learns that keeps sparse ones sparse.
+
+    From a sample of rows. An entry is stored with its column, in the matrix and its transpose.
+
+    Shapes:
+        x: (N, F), of torch or NumPy
+    """
+    some = x[:: max(len(x) // SAMPLE, 1)]
+    rows = some if isinstance(some, torch.Tensor) else torch.from_numpy(np.array(some))
+    entries = int(torch.count_nonzero(rows)) / max(len(rows), 1)
+    num_features = x.shape[1]
+    return ENTRY * entries if entries < SPARSE_BELOW * num_features else num_features
+
+
+def check_memory(method: Method, task: Task) -> None:
+    """Raise MemoryError if a fit needs far more memory than is free."""
+    needed, free = method._memory_needed(task), free_memory(task.graph.x.device)
+    if needed is None or needed <= MARGIN * free:
+        return
+    graph = task.graph
+    raise MemoryError(
+        f"{method.title} needs about {format_size(needed)} of memory to learn from "
+        f"{graph.num_nodes:,} nodes, {graph.num_edges // 2:,} edges and {graph.num_features:,} "
+        f"features, and {format_size(free)} are free."
+    )
+
+
+@cache
+def _measurements() -> dict[str, tuple[float, float, float]]:
+    """Bytes, microseconds and microseconds per epoch of each method, for a node."""
+    text = files("evengraph.methods").joinpath("costs.csv").read_text(encoding="utf-8")
+    columns = ("bytes_per_node", "microseconds_per_node", "microseconds_per_node_and_epoch")
+    return {
+        row["method"]: (float(row[columns[0]]), float(row[columns[1]]), float(row[columns[2]]))
+        for row in csv.DictReader(text.splitlines())
+    }

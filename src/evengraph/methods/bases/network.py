@@ -156,7 +156,7 @@ class NetworkMethod(Method):
     dropout: float = 0.5
     normalisation: Normalisation = "row"
 
-    weighted_edges = True
+    _weighted_edges = True
     backbone = DEFAULT_BACKBONE
     network = DEFAULT_NETWORK
     enlarged_ = cast(EnlargedGraph | None, None)

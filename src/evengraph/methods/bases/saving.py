@@ -1,4 +1,4 @@
-"""Saving: a fitted method as a description and tensors, and back."""
+"""Model folders: a description and tensors, written completely or not at all."""
 
 from __future__ import annotations
 
@@ -6,21 +6,17 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Self, final
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.data import Data
 
 from evengraph.core.errors import first_line, one_line_errors
 from evengraph.core.files import compact_number_lists, locked, temporary_folder, write_atomic
-from evengraph.core.task import count_relations, edge_weight
 from evengraph.report.model_card import MARK, model_card
-from evengraph.training import History
 
 FORMAT = 1
 """Incremented when older versions of evengraph can no longer read what is written."""
@@ -45,57 +41,6 @@ class Labelled(NamedTuple):
     nodes: Tensor  # int64, (n,)
     labels: Tensor  # int64, (n,)
     signatures: Tensor  # float64, (n, 3)
-
-
-def pack_method(
-    method: Saving,
-    state: Mapping[str, Tensor],
-    details: Mapping[str, Any],
-    extra: Mapping[str, Any] | None,
-) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Description and tensors of a fitted method, the nodes it was trained on included."""
-    params, fitted = method.get_params(), method.fitted_params_
-    changed = sorted(name for name in params if params[name] != fitted[name])
-    if changed:
-        raise ValueError(f"{', '.join(changed)} changed after fitting: fit again, then save.")
-    about = {
-        "method": type(method).__name__.lower(),
-        "fields": fitted,
-        "num_features": method.num_features_,
-        "num_classes": method.num_classes_,
-        "class_names": list(method.class_names_),
-        "history": [asdict(history) for history in method.history_],
-        "extra": dict(method.extra_ if extra is None else extra),
-    }
-    if method.num_relations_:
-        about["num_relations"] = method.num_relations_
-    if details:
-        about["details"] = dict(details)
-    labelled = {f"labelled.{key}": value for key, value in method.labelled_._asdict().items()}
-    return about, {**state, **labelled}
-
-
-def restore_description(
-    method: Saving, about: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
-) -> dict[str, Tensor]:
-    """Set what `pack_method` gave for any method; returns the tensors on the device."""
-    state = {name: value.to(device) for name, value in tensors.items()}
-    method.num_features_, method.num_classes_ = about["num_features"], about["num_classes"]
-    method.num_relations_ = about.get("num_relations", 0)
-    method.class_names_, method.extra_ = tuple(about["class_names"]), dict(about["extra"])
-    method.history_ = [History(**stage) for stage in about["history"]]
-    method.details_ = dict(about.get("details", {}))
-    method.fitted_params_, method.device_ = method.get_params(), device
-    nodes, labels = (
-        checked(state, f"labelled.{name}", 1, torch.int64) for name in ("nodes", "labels")
-    )
-    signatures = checked(state, "labelled.signatures", 2)
-    if not len(nodes) == len(labels) == len(signatures) or (nodes < 0).any():
-        raise ValueError("its training nodes do not fit their labels")
-    if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < method.num_classes_:
-        raise ValueError("the label of a training node is no class")
-    method.labelled_ = Labelled(nodes, labels, signatures)
-    return state
 
 
 def checked(
@@ -141,7 +86,7 @@ def write_model(
         _write(folder, files)
 
 
-def make_card(method: Saving, about: Mapping[str, Any], folder: str | Path) -> str:
+def make_card(method: Any, about: Mapping[str, Any], folder: str | Path) -> str:
     """The model card of a fitted method, whose description `pack_method` gave."""
     labels, name = method.labelled_.labels, Path(folder).name
     counts = torch.bincount(labels[labels >= 0], minlength=method.num_classes_).tolist()
@@ -323,221 +268,3 @@ def _version() -> str:
     from evengraph import __version__
 
     return __version__
-
-
-BACKBONE_TITLES = {"sage": "GraphSAGE", "gat": "GAT"}
-"""Titles of backbones in tables; GCN is not mentioned."""
-
-
-@dataclass(kw_only=True)
-class Traits:
-    """Declarations that subclasses override, and what follows from them."""
-
-    title: ClassVar[str]
-    """The name in the literature; the name of the class by default."""
-    other_names: ClassVar[Sequence[str]] = ()
-    """Names under which users look for it, in lower case; errors suggest the method for them."""
-    role: ClassVar[Literal["", "baseline", "highlight"]] = ""
-    """How figures treat it: as the baseline of a comparison, highlighted, or like any other."""
-    portfolio: ClassVar[Sequence[Mapping[str, Any]]] = ()
-    """Parameters with which `auto` and, if no methods are named, `compare` try it; one mapping per
-    candidate. Methods are tried in the order of METHODS."""
-    votes: ClassVar[int] = 1
-    """How many models it counts as in the average of `auto`."""
-    is_quick: ClassVar[bool] = False
-    """Whether a fit takes seconds on any graph; `auto` fits such methods early."""
-    weighted_edges: ClassVar[bool] = False
-    """Whether it propagates along `weighted_adjacency`, so that weights of edges count."""
-    separate_relations: ClassVar[bool] = False
-    """Whether it averages the neighbours of each relation apart; others use all edges as one."""
-    stores_dense: ClassVar[bool] = False
-    """Whether fitting stores all features of a node, also where most of them are zero."""
-    suits_heterophily: ClassVar[bool] = False
-    """Whether to try it on a graph whose neighbours mostly differ in class."""
-    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {}
-    """Values to try per parameter; they add to or replace those of `shared_search_space`."""
-    shared_search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
-        "learning_rate": (0.01, 0.003, 0.03),
-        "weight_decay": (5e-4, 5e-5, 5e-3),
-        "dropout": (0.5, 0.2, 0.7),
-        "hidden": (64, 128),
-        "network": ("comparison", "plain"),
-    }
-    selects_itself: ClassVar[bool] = False
-    """Whether fitting selects the settings on validation; a budget of settings then tries one."""
-    former_params: ClassVar[Mapping[str, str]] = {}
-    """Parameters of earlier versions that users may still name, and those that replaced them."""
-    tuned_params: ClassVar[frozenset[str]] = frozenset()
-    """Parameters that the paper set per graph; changing any other makes it a different method."""
-    untuned_params: ClassVar[Mapping[str, Any]] = {}
-    """Parameters for a graph that the method was not tuned for, besides patience."""
-    own_split_params: ClassVar[Mapping[str, Any]] = {}
-    """Parameters where training and validation nodes were drawn at random from a user's labels, and
-    may be drawn again."""
-
-    def __init_subclass__(cls) -> None:
-        cls.title = vars(cls).get("title", cls.__name__)
-
-    def describe_edges(self, graph: Data) -> str:
-        """A sentence about what it does not use of the edges of a graph; empty if it uses all."""
-        if not self.uses_graph:
-            return ""
-        weights = edge_weight(graph) is not None and not self.uses_edge_weights
-        relations = bool(count_relations(graph)) and not self.separate_relations
-        parts = ["weights"] * weights + ["relations"] * relations
-        return f"{self.title} does not use the {' and '.join(parts)} of edges." if parts else ""
-
-    @property
-    def changed_params(self) -> list[str]:
-        """Names of the parameters that differ from their defaults."""
-        return [item.name for item in fields(self) if getattr(self, item.name) != item.default]
-
-    @property
-    def full_title(self) -> str:
-        """The title, with the backbone if it is not the usual one."""
-        backbone = BACKBONE_TITLES.get(getattr(self, "backbone", ""))
-        return self.title if backbone is None else f"{self.title} on {backbone}"
-
-    @property
-    def uses_graph(self) -> bool:
-        """Whether edges have an influence on predictions."""
-        return True
-
-    @property
-    def uses_edge_weights(self) -> bool:
-        """Whether weights of edges have an influence on predictions; attention ignores them."""
-        return self.weighted_edges and self.uses_graph and getattr(self, "backbone", "") != "gat"
-
-    @classmethod
-    def current_params(cls, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Parameters that an older version saved, as this version names them.
-
-        Those that are new since then have their defaults, unless they are given here.
-        """
-        return dict(params)
-
-    @classmethod
-    def renamed_params(cls, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Parameters as users write them, with `former_params` replaced by what they stand for."""
-        former = {name: value for name, value in params.items() if name in cls.former_params}
-        others = {name: value for name, value in params.items() if name not in former}
-        return others | cls.current_params(former) if former else others
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters by name; none holds another estimator, so `deep` has no effect."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters, all of them or, if one is invalid, none; takes effect at the next fit."""
-        known = self.get_params()
-        for name in params:
-            if name not in known:
-                raise ValueError(
-                    f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known)}."
-                )
-        type(self)(**known | params)  # validates them
-        for name, value in params.items():
-            setattr(self, name, value)
-        return self
-
-
-class Saving(Traits):
-    """The state of a fitted method, and how it is saved and restored."""
-
-    fitted_: bool
-    loaded_: bool
-    history_: list[History]
-    num_features_: int
-    num_relations_: int
-    num_classes_: int
-    class_names_: tuple[str, ...]
-    fitted_params_: dict[str, Any]
-    details_: dict[str, Any]
-    extra_: dict[str, Any]
-    labelled_: Labelled
-    device_: torch.device
-    net_: Any
-
-    @property
-    def is_fitted(self) -> bool:
-        """Whether `fit` has completed."""
-        return getattr(self, "fitted_", False)
-
-    def _check_fitted(self) -> None:
-        if not self.is_fitted:
-            raise RuntimeError(f"This {self.title} is not fitted yet; call fit first.")
-
-    @final
-    def save(self, folder: str | Path, *, extra: Mapping[str, Any] | None = None) -> None:
-        """Save the fitted method in a folder, for `evengraph.load_model`, with a model card.
-
-        The folder is written completely or not at all; a model in it is replaced atomically. Of
-        the training graph it holds no features and no edges, but the indices and labels of the
-        training nodes, and a few sums per node to recognise it by.
-
-        Args:
-            folder: A new folder, an empty one, or that of another model.
-            extra: Any JSON value, available as `extra_` of the loaded model: column names, the
-                state of an encoder. By default that of this model, if it was loaded.
-        """
-        about, tensors = self.packed(extra)
-        write_model(folder, about, tensors, card=make_card(self, about, folder))
-
-    @final
-    def packed(
-        self, extra: Mapping[str, Any] | None = None
-    ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """Description and tensors of the fitted method, as `restore` takes them."""
-        self._check_fitted()
-        return pack_method(self, self._state(), self._details(), extra)
-
-    @final
-    def restore(
-        self, about: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
-    ) -> None:
-        """Become the fitted method that `packed` describes."""
-        self._load_state(restore_description(self, about, tensors, device))
-        self.fitted_ = self.loaded_ = True
-
-    def _state(self) -> dict[str, Tensor]:
-        """Tensors that predicting needs, by name; by default those of `net_`."""
-        if type(self)._build_network is Saving._build_network:
-            raise NotImplementedError(
-                f"{type(self).__name__} cannot be saved: it has neither _build_network nor _state."
-            )
-        return pack("net", self.net_)
-
-    def _load_state(self, state: Mapping[str, Tensor]) -> None:
-        """Take what `_state` returned, on this method's device."""
-        self.net_ = self._network_for(state)
-        unpack("net", self.net_, state)
-
-    def _details(self) -> dict[str, Any]:
-        """Fitted state that is no tensor, as JSON can hold it; `details_` of a loaded method."""
-        return {}
-
-    def _build_network(self) -> nn.Module:
-        """A network with initial weights, for `num_features_` and `num_classes_`."""
-        raise NotImplementedError
-
-    def _network_for(self, state: Mapping[str, Tensor]) -> Any:
-        """A new network, if it is no larger than the tensors of a file that it is to hold.
-
-        The sizes that a file states are not believed: the network is first built without memory.
-        """
-        layers = getattr(self, "layers", 0)
-        if isinstance(layers, int) and layers > len(state):
-            raise TensorMismatchError("There are fewer tensors than layers.")
-        with torch.device("meta"):
-            size = sum(parameter.numel() for parameter in self._build_network().parameters())
-        if size > sum(tensor.numel() for tensor in state.values()):
-            raise TensorMismatchError("The tensors are smaller than the network.")
-        return self._new_network()
-
-    def _new_network(self) -> Any:
-        return self._build_network().to(self.device_)
-
-
-def new_network(method: Saving) -> Any:
-    """A network of a method with new weights; for fits from elsewhere, in the body of `learn`."""
-    return method._new_network()

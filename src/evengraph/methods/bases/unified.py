@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.core.untrusted import MAX_HOPS
-from evengraph.methods.bases.method import Method, check_range
+from evengraph.methods.bases.method import Method, check_limit
 from evengraph.ops.features import matching_signatures, node_signatures
 from evengraph.ops.semantic import cluster_means, nearest_mean
 from evengraph.ops.sparse import Sparse
@@ -110,7 +110,7 @@ class UnifiedMethod(Method):
         """
         if graph is None and self.graph_ is None:
             raise ValueError("A loaded model does not hold its graph: call embeddings(graph).")
-        graph = self.graph_ if graph is None else self.model_input(graph)
+        graph = self.graph_ if graph is None else self._model_input(graph)
         quick = self._quick("embeddings")
         result: tuple[Tensor, Tensor | None] = (quick or self._embeddings)(graph)
         return result
@@ -148,7 +148,7 @@ class UnifiedMethod(Method):
         self.graph_ = None
         # models saved before there was "auto" do not hold it
         self.alpha_ = int(state["alpha"]) if self.alpha == "auto" else self.alpha
-        check_range("alpha", self.alpha_, 1, MAX_HOPS)
+        check_limit("alpha", self.alpha_, (1, MAX_HOPS), whole=True)
         self.signatures_ = state["signatures"] if self.num_clusters else torch.empty(0)
         self.num_nodes_ = len(self.signatures_)
         super()._load_state(state)

@@ -1,15 +1,16 @@
 """Search: what is fitted in the time there is, what is selected, and what is said about it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from math import exp
 
 import pytest
 import torch
 
 from evengraph.core.rng import generator
-from evengraph.methods.bases import search as module
+from evengraph.methods import METHODS, portfolio
+from evengraph.methods import auto as module
+from evengraph.methods.auto import Search
 from evengraph.methods.bases.method import Method
-from evengraph.methods.bases.search import Search, join
 from evengraph.metrics.multiclass import validation_score
 from evengraph.testing import small_task
 
@@ -114,18 +115,22 @@ def test_what_is_far_behind_is_rejected():
     assert search.weights(0) == {0: 1.0}
 
 
+class Twice(Fake):
+    """Another class, so that it may count more."""
+
+
 def test_small_shares_are_left_out(monkeypatch):
-    search = search_of(Fake(), Fake())
-    search.fitted[0].method.votes = 3
+    monkeypatch.setitem(module.VOTES, "Twice", 3)
+    search = search_of(Twice(), Fake())
     monkeypatch.setattr(module, "MIN_SHARE", 0.25)
     assert set(search.weights(0)) == {0, 1}
     monkeypatch.setattr(module, "MIN_SHARE", 0.26)
     assert search.weights(0) == {0: 1.0}
 
 
-def test_some_methods_count_as_several():
-    search = search_of(Fake(), Fake())
-    search.fitted[0].method.votes = 3
+def test_some_methods_count_as_several(monkeypatch):
+    monkeypatch.setitem(module.VOTES, "Twice", 3)
+    search = search_of(Twice(), Fake())
     assert search.weights(0) == {0: 0.75, 1: 0.25}
 
 
@@ -192,12 +197,10 @@ def test_what_ignores_the_graph_comes_first_and_may_take_a_tenth(monkeypatch):
     assert search.seconds == 102
 
 
-def test_quick_candidates_come_first():
-    class Quick(Fake):
-        is_quick = True
-
+def test_quick_candidates_come_first(monkeypatch):
+    monkeypatch.setattr(module, "QUICK", {"Twice"})
     calls = []
-    search = search_of(Fake(name="A"), Quick(name="B"), on_epoch=lambda h: calls.append(h.stage))
+    search = search_of(Fake(name="A"), Twice(name="B"), on_epoch=lambda h: calls.append(h.stage))
     assert calls[0] == "B"
     assert [trial.title for trial in search.fitted] == ["A", "B"]
 
@@ -335,18 +338,6 @@ def test_the_metric_can_be_named():
     assert search.fitted[0].score == pytest.approx(float(expected))
 
 
-def test_names_are_joined_as_in_a_sentence():
-    assert [join(["a"]), join(["a", "b"]), join(["a", "b", "c"])] == ["a", "a and b", "a, b and c"]
-
-
-def test_noise_is_that_of_the_probabilities():
-    search = search_of(Fake(), Fake(right=0.8))
-    first, second = search.fitted
-    samples = search.validation.resamples(module.generator(3))
-    expected = search.validation.noise(first.probabilities, second.probabilities, samples)
-    assert search.noise(first, second, samples) == expected > 0
-
-
 def three_folds():
     held = [TASK.val_nodes, *TASK.train_nodes.chunk(2)]
     masks = [torch.zeros_like(TASK.val).index_fill(0, nodes, True) for nodes in held]
@@ -435,3 +426,37 @@ def test_scores_of_what_was_left_behind_say_how_many_folds_they_are_of():
     search = raced(Fake(name="good", right=0.95), Fake(name="bad", right=0.1))
     assert "bad (" in (line := search.summary(search.weights(0), 0)[1])
     assert "after 1 fold)" in line
+
+
+def test_every_declared_setting_is_a_candidate_in_the_order_of_the_table():
+    candidates = list(portfolio(TASK.graph).values())
+    declared = [(kind, entry) for kind in METHODS.values() for entry in kind.portfolio]
+    assert [type(candidate) for candidate in candidates] == [kind for kind, _ in declared]
+    for candidate, (kind, entry) in zip(candidates, declared, strict=True):
+        assert asdict(candidate) == asdict(kind(**{**kind.graph_defaults(TASK.graph), **entry}))
+
+
+def test_it_has_models_with_and_without_the_graph_and_no_title_twice():
+    candidates = portfolio(TASK.graph).values()
+    assert {candidate.uses_graph for candidate in candidates} == {True, False}
+    titles = [candidate.full_title for candidate in candidates]
+    assert len(set(titles)) == len(titles)
+
+
+def test_labels_name_what_differs():
+    labels = list(portfolio(TASK.graph))
+    assert "boosting hops=2" in labels
+    assert "boosting hops=0" in labels
+    assert "unison" in labels
+
+
+def test_given_parameters_replace_those_of_the_portfolio():
+    found = portfolio(TASK.graph, {"boosting": {"columns": 3}})
+    assert {found[f"boosting hops={hops}"].columns for hops in (0, 2)} == {3}
+    assert found["unison"] == portfolio(TASK.graph)["unison"]
+
+
+def test_candidates_that_parameters_make_equal_are_one():
+    found = portfolio(TASK.graph, {"boosting": {"hops": 1}})
+    assert [name for name in found if name.startswith("boosting")] == ["boosting"]
+    assert found["boosting"].hops == 1

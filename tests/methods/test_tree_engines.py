@@ -2,19 +2,17 @@
 
 import sys
 
-import numpy as np
 import pytest
 import torch
 from torch.nn.functional import softmax
 
-from evengraph.methods.bases import tree_engines
-from evengraph.methods.bases.tree_engines import TreeParams, grower, lightgbm_table, xgboost_table
+from evengraph.methods.boosting import PACKAGES, TreeParams, grower, lightgbm_table
 from evengraph.ops.trees import path_contributions, tree_values, trees_from_tables
 from labelled_rows import rows_of
 from small_graphs import normal
 
 PARAMS = TreeParams(learning_rate=0.1, weight_decay=1.0, leaves=6, smallest_leaf=4)
-ENGINES = ("lightgbm", "xgboost")
+lightgbm = pytest.importorskip("lightgbm")
 
 
 def sums(grown, x, rounds):
@@ -29,63 +27,50 @@ def probabilities(logits):
 
 
 @pytest.mark.parametrize("num_classes", [2, 3])
-@pytest.mark.parametrize("engine", ENGINES)
-def test_converted_trees_predict_as_the_library_does(engine, num_classes, monkeypatch):
-    library = pytest.importorskip(engine)
+def test_converted_trees_predict_as_the_library_does(num_classes, monkeypatch):
     models = []
-    create = library.Booster
+    create = lightgbm.Booster
 
     def remembered(*args, **kwargs):
         models.append(create(*args, **kwargs))
         return models[-1]
 
-    monkeypatch.setattr(library, "Booster", remembered)
+    monkeypatch.setattr(lightgbm, "Booster", remembered)
     x, labels, weights = rows_of(num_classes)
-    grow = grower(engine, x, labels, weights, PARAMS)
+    grow = grower("lightgbm", x, labels, weights, PARAMS)
     grow(3)
     grown = grow(12)
     assert len(grown.tables) == 12 * len(grown.baseline)
     new = torch.cat([x, normal(200, 5, seed=9).float()])
-    if engine == "lightgbm":
-        raw = models[0].predict(new.numpy(), raw_score=True).reshape(500, -1)
-        theirs = torch.from_numpy(raw + grown.baseline)
-    else:
-        start = np.tile(grown.baseline, (500, 1))
-        data = library.DMatrix(new.numpy(), base_margin=start)
-        theirs = torch.from_numpy(models[0].predict(data, output_margin=True)).reshape(500, -1)
+    raw = models[0].predict(new.numpy(), raw_score=True).reshape(500, -1)
+    theirs = torch.from_numpy(raw + grown.baseline)
     torch.testing.assert_close(sums(grown, new, 12), theirs.double(), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("num_classes", [2, 3])
-@pytest.mark.parametrize("engine", ENGINES)
-def test_all_libraries_learn_nearly_the_same(engine, num_classes):
-    pytest.importorskip(engine)
+def test_all_libraries_learn_nearly_the_same(num_classes):
     x, labels, weights = rows_of(num_classes)
     ours, sklearn = (
         probabilities(sums(grower(name, x, labels, weights, PARAMS)(30), x, 30))
-        for name in (engine, "sklearn")
+        for name in ("lightgbm", "sklearn")
     )
     assert (ours.argmax(1) == sklearn.argmax(1)).double().mean() > 0.9
     assert (ours - sklearn).abs().mean() < 0.05
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_before_any_tree_classes_are_as_frequent_as_they_weigh(engine):
-    pytest.importorskip(engine)
+def test_before_any_tree_classes_are_as_frequent_as_they_weigh():
     x, labels, weights = rows_of(3)
     for share in (labels, (labels > 0).long()):
-        grown = grower(engine, x, share, weights, PARAMS)(1)
+        grown = grower("lightgbm", x, share, weights, PARAMS)(1)
         expected = torch.bincount(share, weights) / weights.sum()
         found = probabilities(torch.from_numpy(grown.baseline)[None])[0]
         torch.testing.assert_close(found, expected)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_inner_values_lead_to_the_leaves(engine):
+def test_inner_values_lead_to_the_leaves():
     """Were they shrunk twice or not at all, the last split would decide nearly everything."""
-    pytest.importorskip(engine)
     x, labels, weights = rows_of(2)
-    trees = trees_from_tables(grower(engine, x, labels, weights, PARAMS)(1).tables, x.device)
+    trees = trees_from_tables(grower("lightgbm", x, labels, weights, PARAMS)(1).tables, x.device)
     leaf = trees.left == torch.arange(trees.left.numel())
     inner = PARAMS.learning_rate * trees.value[~leaf][1:]
     low, high = trees.value[leaf].min(), trees.value[leaf].max()
@@ -96,7 +81,6 @@ def test_inner_values_lead_to_the_leaves(engine):
 
 
 def test_where_nothing_can_be_split_trees_add_nothing():
-    pytest.importorskip("lightgbm")
     x, labels, weights = rows_of(2)
     grown = grower("lightgbm", 0 * x, labels, weights, PARAMS)(4)
     assert len(grown.tables) == 4
@@ -114,20 +98,7 @@ def test_a_table_of_lightgbm_by_hand():
     assert table["is_leaf"].tolist() == [0, 0, 1, 1, 1]
 
 
-def test_a_table_of_xgboost_sends_its_threshold_right():
-    tree = {
-        "left_children": [1, -1, -1],
-        "right_children": [2, -1, -1],
-        "split_indices": [0, 0, 0],
-        "split_conditions": [0.5, -1.0, 1.0],
-        "base_weights": [0.0, -10.0, 10.0],
-    }
-    trees = trees_from_tables([xgboost_table(tree)], torch.device("cpu"))
-    x = torch.tensor([0.49999997, 0.5]).unsqueeze(1)
-    assert tree_values(trees, x).flatten().tolist() == [-1, 1]
-
-
-@pytest.mark.parametrize("engine", tree_engines.PACKAGES)
+@pytest.mark.parametrize("engine", PACKAGES)
 def test_a_missing_library_is_named(engine, monkeypatch):
     monkeypatch.setitem(sys.modules, engine, None)
     x, labels, weights = rows_of(2)

@@ -1,0 +1,655 @@
+"""The contract: fit and predict around what authors write, parameters, saving, memory, votes."""
+
+import dataclasses
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.metrics import balanced_accuracy_score
+from torch import nn
+
+from evengraph.methods import GCN, METHODS, UNREAL, GraphSMOTE, IceBerg, ImGAGN, UniGNN, fit_many
+from evengraph.methods.bases import method as costs
+from evengraph.methods.bases.method import (
+    TYPICAL_EPOCHS,
+    Committee,
+    Method,
+    changed_params,
+    check_graph,
+    check_memory,
+    check_params,
+    describe_large,
+    estimate,
+    restore_method,
+    same_graph,
+    stored_width,
+)
+from evengraph.methods.bases.saving import TensorMismatchError, read_model
+from evengraph.metrics.evaluation import evaluate
+from small_graphs import normal, small_task
+
+
+@dataclass(kw_only=True)
+class Spy(Method):
+    """Keeps what it is given; its logits are one weight of its own for each class."""
+
+    fail: bool = False
+    fail_late: bool = False
+
+    def _fit(self, task):
+        self.task_ = task
+        self.drawn_ = float(torch.rand(()))
+        if self.fail:
+            raise ZeroDivisionError
+        self.net_ = nn.Linear(1, task.num_classes)
+        ones = torch.ones(1, 1)
+
+        def epoch():
+            return self.net_(ones).square().sum(), torch.tensor(0.5)
+
+        self._train(self.net_, epoch)
+        if self.fail_late:
+            raise KeyboardInterrupt
+
+    def _logits(self, graph):
+        self.grad_enabled_ = torch.is_grad_enabled()
+        return self.net_(torch.ones(graph.num_nodes, 1))
+
+
+def spy(**fields):
+    return Spy(**{"max_epochs": 3} | fields)
+
+
+def test_fit_returns_the_method_itself():
+    method = spy()
+    assert method.fit(small_task(), seed=0) is method
+
+
+def test_labels_of_other_nodes_are_hidden_from_the_author():
+    task = small_task()
+    seen = spy().fit(task, seed=0).task_
+    known = task.train | task.val
+    assert (seen.graph.y[~known] == -1).all()
+    assert torch.equal(seen.graph.y[known], task.graph.y[known])
+    assert (task.graph.y >= 0).all()
+
+
+def test_labels_are_out_of_reach_when_predicting_too():
+    @dataclass(kw_only=True)
+    class Cheat(Spy):
+        def _logits(self, graph):
+            return nn.functional.one_hot(graph.y, 3).float()
+
+    task = small_task()
+    cheat = Cheat(max_epochs=1).fit(task, seed=0)
+    with pytest.raises(TypeError):  # there is no graph.y to look at
+        cheat.predict_proba(task.graph)
+
+
+@pytest.mark.parametrize("missing", ["x", "edge_index"])
+def test_a_graph_without_its_parts_is_refused(missing):
+    task = small_task()
+    graph = task.graph.clone()
+    graph[missing] = None
+    with pytest.raises(ValueError, match=f"graph.{missing} must hold"):
+        spy().fit(task, seed=0).predict_proba(graph)
+
+
+@pytest.mark.parametrize("value", [2.5, "3", True])
+def test_counts_are_whole_numbers(value):
+    with pytest.raises(ValueError, match="patience must be an integer"):
+        spy(patience=value)
+
+
+def test_the_seed_decides_what_is_drawn():
+    task = small_task()
+    drawn = [spy().fit(task, seed=seed).drawn_ for seed in (1, 1, 2)]
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_probabilities_are_the_softmax_without_gradients():
+    task = small_task()
+    method = spy().fit(task, seed=0)
+    values = method.predict_proba(task.graph)
+    torch.testing.assert_close(values, method._logits(task.graph).softmax(1).detach())
+    method.predict_proba(task.graph)
+    assert not method.grad_enabled_
+    assert not values.requires_grad
+    assert set(evaluate(task, values)) >= {"macro_f1"}
+
+
+def test_callbacks_hear_of_every_epoch():
+    seen = []
+    method = spy(max_epochs=4).fit(
+        small_task(), seed=0, on_epoch=lambda history: seen.append(history.epochs)
+    )
+    assert seen == [0, 1, 2, 3, 4]
+    assert [history.epochs for history in method.history_] == [4]
+
+
+def test_patience_reaches_the_loop():
+    method = spy(max_epochs=50, patience=2).fit(small_task(), seed=0)
+    assert method.history_[0].epochs == 3
+
+
+# Stages.
+
+
+@dataclass(kw_only=True)
+class Staged(Spy):
+    """Two stages, the second with limits of its own."""
+
+    second_epochs: int = 5
+    second_patience: int = 5
+
+    def _fit(self, task):
+        super()._fit(task)
+        ones = torch.ones(1, 1)
+        self._train(
+            self.net_,
+            lambda: (self.net_(ones).square().sum(), torch.tensor(0.5)),
+            max_epochs=self.second_epochs,
+            patience=self.second_patience,
+        )
+
+
+@pytest.mark.parametrize(
+    ("fields", "lengths"),
+    [
+        ({"max_epochs": 9}, [9, 5]),
+        ({"max_epochs": 3}, [3, 3]),  # the method's limit holds for every stage
+        ({"max_epochs": 9, "patience": 2}, [3, 5]),
+        ({"max_epochs": 9, "second_patience": 1}, [9, 2]),
+        ({"max_epochs": 9, "second_epochs": 0}, [9, 0]),
+        ({"max_epochs": 0}, [0, 0]),
+    ],
+)
+def test_stages_have_limits_of_their_own(fields, lengths):
+    seen = []
+    method = Staged(**fields)
+    method.fit(small_task(), seed=0, on_epoch=lambda history: seen.append(history.epochs))
+    assert [history.epochs for history in method.history_] == lengths
+    assert seen == [*range(lengths[0] + 1), *range(lengths[1] + 1)]
+
+
+def test_a_stage_goes_on_from_the_one_before():
+    task = small_task()
+    method = Staged(max_epochs=4).fit(task, seed=0)
+    first, second = (history.loss for history in method.history_)
+    assert second[0] == first[-1] < first[0]
+    again = method.fit(task, seed=0)
+    assert len(again.history_) == 2  # of this fit alone
+
+
+@pytest.mark.parametrize(("stop_at", "lengths"), [(2, [2, 0]), (7, [4, 2])])
+def test_after_ctrl_c_later_stages_take_no_steps(stop_at, lengths):
+    seen = []
+
+    def stop(history):
+        seen.append(history)
+        if len(seen) == stop_at + 1:
+            raise KeyboardInterrupt
+
+    task = small_task()
+    method = Staged(max_epochs=4).fit(task, seed=0, on_epoch=stop)
+    assert [history.epochs for history in method.history_] == lengths
+    assert [history.interrupted for history in method.history_] == [stop_at < 5, stop_at > 4]
+    assert method.is_fitted
+    assert method.fit(task, seed=0).history_[1].epochs == 4  # the next fit is a fresh one
+
+
+# A fit that does not come to its end.
+
+
+def test_a_fit_that_fails_is_no_fit(random_state):
+    method = spy().fit(small_task(), seed=0)
+    method.fail = True
+    before = random_state()
+    with pytest.raises(ZeroDivisionError):
+        method.fit(small_task(), seed=0)
+    assert random_state() == before
+    assert not method.is_fitted
+    with pytest.raises(RuntimeError, match="Spy is not fitted yet"):
+        method.predict_proba(small_task().graph)
+
+
+def test_a_fit_that_ends_after_training_is_no_fit_either():
+    method = spy(fail_late=True)
+    with pytest.raises(KeyboardInterrupt):
+        method.fit(small_task(), seed=0)
+    assert not method.is_fitted
+
+
+def test_the_bar_is_shown_when_wanted(monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    spy().fit(small_task(), seed=0)
+    assert capsys.readouterr().err == ""
+    spy().fit(small_task(), seed=0, progress=True)
+    assert "Spy" in capsys.readouterr().err
+
+
+def test_a_method_without_its_two_functions_cannot_be_made():
+    with pytest.raises(TypeError, match="abstract"):
+        Method()
+
+
+@pytest.mark.parametrize("fail", [False, True])
+def test_nothing_of_the_caller_stays_behind(fail):
+    method = spy(fail=fail)
+    try:
+        method.fit(small_task(), seed=0, on_epoch=lambda history: None)
+    except ZeroDivisionError:
+        assert fail
+    assert not method._callbacks
+
+
+def test_masks_may_change_between_fits():
+    task, method = small_task(), GCN(max_epochs=2)
+    method.fit(task, seed=0)
+    before = method.labelled_.nodes.numel()
+    more = (~(task.train | task.val)).nonzero().flatten()[:7]
+    task.train[more], task.test[more] = True, False
+    method.fit(task, seed=0)
+    assert method.labelled_.nodes.numel() == before + 7
+
+
+# As scikit-learn's tools use it.
+
+
+@pytest.fixture(scope="module")
+def task():
+    return small_task()
+
+
+@pytest.fixture(scope="module")
+def fitted(task):
+    return GCN(max_epochs=20).fit(task, seed=0)
+
+
+def test_predict_is_the_most_probable_class(task, fitted):
+    assert torch.equal(fitted.predict(task.graph), fitted.predict_proba(task.graph).argmax(1))
+
+
+def test_a_graph_with_masks_is_a_task_and_the_seed_has_a_default(task, fitted):
+    graph = task.graph.clone()
+    graph.train_mask, graph.val_mask, graph.test_mask = task.train, task.val, task.test
+    again = fitted.__class__(**fitted.get_params()).fit(graph)
+    expected = clone(fitted).fit(task, seed=0)
+    assert torch.equal(again.predict_proba(graph), expected.predict_proba(task.graph))
+    assert again.score(graph) == expected.score(task)
+    assert again.score(graph, nodes=graph.val_mask) == expected.score(task, nodes=task.val)
+    assert again.score(graph, nodes=[0, 1]) == again.score(task, nodes=torch.tensor([0, 1]))
+    assert again.classes_.tolist() == list(range(task.num_classes))
+
+
+def test_classes_are_names_where_there_are_some():
+    task = dataclasses.replace(small_task(), class_names=("ant", "bee", "crab"))
+    method = spy()
+    with pytest.raises(RuntimeError, match="not fitted"):
+        _ = method.classes_
+    method.fit(task)
+    assert method.classes_[method.predict(task.graph)].shape == (task.graph.num_nodes,)
+    assert method.classes_.tolist() == ["ant", "bee", "crab"]
+
+
+@pytest.mark.parametrize("what", [None, [1, 2], "cora"])
+def test_what_cannot_be_fitted_is_named(what):
+    with pytest.raises(TypeError, match=f"a Task or a .*Data, got {type(what).__name__}"):
+        spy().fit(what)
+
+
+@pytest.mark.parametrize("form", ["default", "mask", "list", "val"])
+def test_score_is_balanced_accuracy(task, fitted, form):
+    mask = task.val if form == "val" else task.test
+    nodes = {"default": None, "list": mask.nonzero().squeeze(1)}.get(form, mask)
+    found = fitted.predict(task.graph)[mask]
+    expected = balanced_accuracy_score(task.graph.y[mask], found)
+    assert fitted.score(task, nodes=nodes) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "message"),
+    [
+        (torch.zeros(150, dtype=torch.bool), "no nodes to score on"),
+        (torch.zeros(3, dtype=torch.bool), "a mask of 150 nodes, got 3"),
+        (torch.tensor([150]), "lie between 0 and 149"),
+        (torch.tensor([-1]), "lie between 0 and 149"),
+        (torch.tensor([0.5]), "a bool mask or a list of integers"),
+    ],
+)
+def test_nodes_that_cannot_be_scored(task, fitted, nodes, message):
+    with pytest.raises(ValueError, match=message):
+        fitted.score(task, nodes=nodes)
+
+
+def test_nodes_without_labels_cannot_be_scored(task, fitted):
+    hidden = task.hide_test_labels()
+    with pytest.raises(ValueError, match="have no label"):
+        fitted.score(hidden)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_clone_has_the_fields_and_is_not_fitted(name):
+    method = METHODS[name](max_epochs=0, weight_decay=0.125).fit(small_task(), seed=0)
+    copy = clone(method)
+    assert copy is not method
+    assert copy == method
+    assert not copy.is_fitted
+    assert copy.get_params() == dataclasses.asdict(method)
+
+
+def test_params_are_set_together_or_not_at_all():
+    method = UniGNN()
+    assert method.set_params(alpha=3, hidden=8) is method
+    assert (method.alpha, method.hidden) == (3, 8)
+    with pytest.raises(ValueError, match="hidden must be at least 1, got 0"):
+        method.set_params(alpha=1, hidden=0)
+    with pytest.raises(ValueError, match="UniGNN has no parameter 'hiden'; it has learning_rate, "):
+        method.set_params(alpha=1, hiden=4)
+    assert (method.alpha, method.hidden) == (3, 8)
+    assert method.set_params() is method
+
+
+def test_the_backbone_is_named_unless_it_is_the_usual_one():
+    assert UniGNN().full_title == "Uni-GNN"
+    assert METHODS["reweight"](backbone="sage").full_title == "Re-weight on GraphSAGE"
+    assert changed_params(GCN(hidden=32)) == ["hidden"]
+
+
+@dataclass(kw_only=True)
+class Constant(Method):
+    """The same logits for every node."""
+
+    def _fit(self, task):
+        self.net_ = nn.Linear(1, 3)
+
+    def _logits(self, graph):
+        return self.net_(torch.ones(graph.num_nodes, 1))
+
+
+@dataclass(kw_only=True)
+class Savable(Constant):
+    """One whose network can be made again."""
+
+    def _fit(self, task):
+        self.net_ = self._new_network()
+
+    def _build_network(self):
+        return nn.Linear(1, self.num_classes_)
+
+
+def test_a_method_that_makes_its_network_is_saved_and_restored(tmp_path):
+    task = small_task()
+    method = Savable().fit(task, seed=0)
+    method.save(tmp_path / "model", extra={"columns": ["a"]})
+    about, tensors = read_model(tmp_path / "model")
+    again = Savable()
+    restore_method(again, about, tensors, torch.device("cpu"))
+    assert again.is_fitted
+    assert again.extra_ == {"columns": ["a"]}
+    assert torch.equal(again.predict_proba(task.graph), method.predict_proba(task.graph))
+    assert torch.equal(again.labelled_.nodes, method.labelled_.nodes)
+
+
+def test_a_method_without_either_cannot_be_saved(tmp_path):
+    method = Constant().fit(small_task(), seed=0)
+    with pytest.raises(NotImplementedError, match="Constant cannot be saved"):
+        method.save(tmp_path / "model")
+
+
+def test_parameters_that_changed_after_fitting_are_refused(tmp_path):
+    method = Savable().fit(small_task(), seed=0)
+    method.patience = 3
+    with pytest.raises(ValueError, match="patience changed after fitting"):
+        method.save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_network_larger_than_its_tensors_is_not_built(tmp_path):
+    method = Savable().fit(small_task(), seed=0)
+    method.save(tmp_path / "model")
+    about, tensors = read_model(tmp_path / "model")
+    with pytest.raises(TensorMismatchError, match="smaller than the network"):
+        restore_method(Savable(), about | {"num_classes": 10**12}, tensors, torch.device("cpu"))
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_errors_of_a_loaded_model_are_one_line_and_others_are_bugs(loaded, monkeypatch):
+    task = small_task()
+    method = Savable().fit(task, seed=0)
+    method.loaded_ = loaded
+    monkeypatch.setattr(method, "_logits", lambda graph: torch.ones(4, 5) @ torch.ones(3, 2))
+    with pytest.raises(ValueError if loaded else RuntimeError) as found:
+        method.predict_proba(task.graph)
+    if loaded:
+        assert "cannot predict: the tensors of Savable do not fit" in str(found.value)
+        assert "\n" not in str(found.value)
+
+
+def fail_to_allocate(graph):
+    raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+
+
+def test_too_little_memory_is_no_damage(monkeypatch):
+    task = small_task()
+    method = Savable().fit(task, seed=0)
+    method.loaded_ = True
+    monkeypatch.setattr(method, "_logits", fail_to_allocate)
+    with pytest.raises(RuntimeError, match="allocate"):
+        method.predict_proba(task.graph)
+
+
+@pytest.mark.parametrize("shape", [(150, 1), (150, 2), (150, 3, 1)])
+def test_there_is_a_column_for_each_class(shape, monkeypatch):
+    task = small_task()
+    method = Savable().fit(task, seed=0)
+    monkeypatch.setattr(method, "_logits", lambda graph: torch.ones(shape))
+    with pytest.raises(ValueError, match="must predict 3 classes"):
+        method.predict_proba(task.graph)
+
+
+def test_a_graph_without_numbers_is_refused():
+    graph = small_task().graph
+    check_graph(graph)
+    graph.x = torch.full_like(graph.x, 3e38)  # the sum of finite numbers may be infinite
+    check_graph(graph)
+    for values in ([torch.nan], [torch.inf], [torch.inf, -torch.inf]):
+        graph.x = torch.zeros_like(graph.x)
+        graph.x[2, : len(values)] = torch.tensor(values)
+        with pytest.raises(ValueError, match="node 2 has a NaN or an infinity"):
+            check_graph(graph)
+
+
+def test_same_graph():
+    graph = small_task().graph
+    assert same_graph(graph, graph)
+    assert same_graph(graph, graph.clone())
+    labels = graph.clone()
+    labels.y = -labels.y
+    assert same_graph(graph, labels)  # labels do not matter
+    for change in (
+        {"x": graph.x + 1},
+        {"x": graph.x[:, 1:]},
+        {"edge_index": graph.edge_index[:, 1:]},
+        {"edge_index": graph.edge_index.flip(0)},
+    ):
+        other = graph.clone()
+        other.update(change)
+        assert not same_graph(graph, other)
+
+
+@dataclass(kw_only=True)
+class Params:
+    limits: ClassVar = {"width": 1, "rate": "positive", "share": "fraction", "weight": 0}
+    width: int = 3
+    rate: float = 0.1
+    share: float = 0.5
+    weight: float = 1.0
+    kind: Literal["a", "b"] = "a"
+    deep: bool = False
+    free: float = 0.0
+
+
+@dataclass(kw_only=True)
+class More(Params):
+    limits: ClassVar = {"depth": (2, 9), "reach": 1}
+    depth: int = 2
+    reach: int | Literal["auto"] = "auto"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "rule"),
+    [
+        ("width", 0, "be at least 1, got 0"),
+        ("width", 1.5, "be an integer, got 1.5"),
+        ("width", "3", "be an integer, got '3'"),
+        ("width", True, "be an integer, got True"),
+        ("rate", math.nan, "be above 0, got nan"),
+        ("rate", math.inf, "be finite, got inf"),
+        ("share", -0.1, r"lie in \[0, 1\), got -0.1"),
+        ("share", math.nan, r"lie in \[0, 1\), got nan"),
+        ("weight", math.nan, "be at least 0, got nan"),
+        ("weight", math.inf, "be finite, got inf"),
+        ("rate", 0, "be above 0"),
+        ("share", 1, r"lie in \[0, 1\)"),
+        ("weight", -1, "be at least 0, got -1"),
+        ("kind", "c", "be one of a, b, got 'c'"),
+        ("deep", 1, "be True or False"),
+        ("depth", 1, "be at least 2"),
+        ("depth", 10, "be at most 9, got 10"),
+        ("depth", 2.5, "be an integer, got 2.5"),
+        ("reach", 0, "be at least 1"),
+        ("reach", 1.5, "be an integer, got 1.5"),
+        ("reach", "far", "be a number or auto, got 'far'"),
+    ],
+)
+def test_check_params(name, value, rule):
+    check_params(More(free=-5.0))
+    check_params(More(reach=2))
+    with pytest.raises(ValueError, match=f"{name} must {rule}"):
+        check_params(More(**{name: value}))
+
+
+def test_features_that_overflow_are_told():
+    assert describe_large(torch.tensor([[3.0, -1e6]])) == ""
+    assert describe_large(torch.empty(0, 2)) == ""
+    assert "as large as 2e+25: scale them" in describe_large(torch.tensor([[1.0, -2e25]]))
+
+
+@pytest.mark.parametrize("method", [GraphSMOTE(max_epochs=2), UNREAL(max_epochs=2, rounds=2)])
+def test_a_method_that_overflows_says_why(method):
+    task = small_task()
+    graph = task.graph.clone()
+    graph.x = graph.x * 1e25
+    with pytest.raises(FloatingPointError, match=r"as large as .e\+25: scale them"):
+        method.fit(replace(task, graph=graph), seed=0).predict(graph)
+
+
+def test_costs_grow_with_the_graph():
+    small, large = (estimate("gcn", size, 20 * size, 64, 64) for size in (1000, 10_000))
+    assert 0 < 9 * small.memory < large.memory < 11 * small.memory
+    assert 0 < 9 * small.seconds < large.seconds < 11 * small.seconds
+    assert estimate("gcn", 1000, 20_000, 500, 500).memory > 2 * small.memory
+    assert estimate("gcn", 1000, 200_000, 64, 64).memory > 2 * small.memory
+
+
+def test_most_methods_are_measured():
+    known = [name for name in METHODS if estimate(name, 1000, 20_000, 64, 64) is not None]
+    assert len(known) > 20
+    assert {"gcn", "unignn", "unison", "iceberg", "mlp", "boosting"} <= set(known)
+    assert estimate("nothing", 1, 1, 1, 1) is None
+    assert TYPICAL_EPOCHS > 0
+
+
+def test_a_fit_that_cannot_fit_is_refused_before_it_starts(monkeypatch):
+    task = small_task()
+    monkeypatch.setattr(costs, "free_memory", lambda device: 1000)
+    monkeypatch.setattr(GCN, "_fit", lambda *_: pytest.fail("it started"))
+    for fit in (
+        lambda: GCN().fit(task, seed=0),
+        lambda: fit_many([GCN()], [task], seeds=[0]),
+    ):
+        with pytest.raises(
+            MemoryError, match=r"^GCN needs about [\d.]+ .iB .* and 1000 B are free\.$"
+        ):
+            fit()
+
+
+def test_an_estimate_may_be_off(monkeypatch):
+    task = small_task()
+    needed = GCN()._memory_needed(task)
+    monkeypatch.setattr(costs, "free_memory", lambda device: int(needed / 1.9))
+    check_memory(GCN(), task)
+    monkeypatch.setattr(costs, "free_memory", lambda device: int(needed / 2.1))
+    with pytest.raises(MemoryError):
+        check_memory(GCN(), task)
+
+
+def test_pairs_of_labelled_nodes_count():
+    task = small_task()
+    counts = task.class_counts
+    pairs = int(((counts.max() - counts) * counts).sum())
+    method = ImGAGN(minority=2)
+    assert method._memory_needed(task) >= 1200 * pairs > 0
+
+
+def test_sparse_features_need_less_memory_unless_a_method_stores_them_as_dense():
+    task = small_task()
+    graph = task.graph.clone()
+    graph.x = torch.zeros(graph.num_nodes, 5000)
+    graph.x[:, :3] = 1.0
+    wide = replace(task, graph=graph)
+    assert stored_width(graph.x) == stored_width(graph.x.numpy()) == 12
+    assert stored_width(torch.ones(5, 7)) == 7
+    few = GCN()._memory_needed(wide)
+    assert few < 2 * GCN()._memory_needed(task)
+    assert IceBerg()._memory_needed(wide) > 10 * few
+
+
+def one_hot(*classes):
+    """A member that is certain of these classes, (N, 2)."""
+    return torch.nn.functional.one_hot(torch.tensor(classes), 2).float()
+
+
+def test_votes_are_counted_by_weight():
+    committee = Committee(
+        torch.stack([one_hot(0, 0, 1), one_hot(0, 1, 1), one_hot(0, 1, 0)]),
+        torch.tensor([0.5, 0.3, 0.2]),
+    )
+    found = committee.agreement(torch.tensor([0, 0, 0]))
+    torch.testing.assert_close(found, torch.tensor([1.0, 0.5, 0.2]))
+
+
+def test_a_vote_is_the_most_probable_class_however_sure():
+    committee = Committee.even(torch.tensor([[[0.51, 0.49]], [[0.0, 1.0]]]))
+    assert committee.agreement(torch.tensor([0])).tolist() == [0.5]
+
+
+def test_all_parts_go_to_a_device():
+    committee = Committee.even(torch.ones(2, 3, 2)).to(torch.device("meta"))
+    assert {part.device.type for part in committee} == {"meta"}
+
+
+@given(st.integers(1, 4), st.integers(1, 4), st.floats(0, 1))
+def test_joined_committees_agree_as_their_weighted_parts(first, second, share):
+    parts = [Committee.even(normal(size, 6, 3, seed=size).softmax(2)) for size in (first, second)]
+    joined = Committee.joined(parts, [share, 1 - share])
+    predicted = torch.tensor([0, 1, 2, 0, 1, 2])
+    expected = share * parts[0].agreement(predicted) + (1 - share) * parts[1].agreement(predicted)
+    assert joined.probabilities.shape == (first + second, 6, 3)
+    torch.testing.assert_close(joined.weights.sum(), torch.tensor(1.0, dtype=torch.float64))
+    torch.testing.assert_close(joined.agreement(predicted), expected)
+
+
+def test_an_interval_cuts_off_light_votes():
+    first = torch.tensor([0.1, 0.5, 0.6, 0.9]).unsqueeze(1)
+    rows = torch.stack([first, 1 - first], dim=2)  # (M, 1, C)
+    committee = Committee(rows, torch.tensor([0.05, 0.45, 0.45, 0.05]))
+    for label, share, ends in ((0, 0.8, (0.5, 0.6)), (1, 0.8, (0.4, 0.5)), (0, 1.0, (0.1, 0.9))):
+        low, high = committee.interval(torch.tensor([label]), share)
+        torch.testing.assert_close(torch.cat([low, high]), torch.tensor(ends))
