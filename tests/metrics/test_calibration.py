@@ -55,12 +55,8 @@ def test_the_temperature_is_the_likeliest(seed, classes, scale):
     def cost(inverse):
         return float(cross_entropy(logs * float(inverse), labels))
 
-    wanted = minimize_scalar(
-        cost,
-        bounds=(1 / MAX_TEMPERATURE, 1 / MIN_TEMPERATURE),
-        method="bounded",
-        options={"xatol": 1e-10},
-    )
+    bounds, options = (1 / MAX_TEMPERATURE, 1 / MIN_TEMPERATURE), {"xatol": 1e-10}
+    wanted = minimize_scalar(cost, bounds=bounds, method="bounded", options=options)
     assert cost(1 / found) <= wanted.fun + 1e-9
 
 
@@ -243,14 +239,11 @@ def test_shares_are_found_and_corrected_for(share):
     torch.testing.assert_close(corrected, posterior(x, share), atol=1e-6, rtol=0)
 
 
-def test_unchanged_shares_change_nothing():
+def test_unchanged_shares_and_a_class_that_is_gone():
     rows = torch.tensor([[0.2, 0.8], [0.7, 0.3]])
     mean = rows.double().mean(0)
     torch.testing.assert_close(estimate_shares(rows, mean), mean, atol=1e-5, rtol=0)
     torch.testing.assert_close(adjust_to_shares(rows, mean, mean), rows.double())
-
-
-def test_a_class_that_is_gone():
     rows = torch.tensor([[0.0, 1.0], [0.5, 0.5]])
     shares = torch.tensor([1.0, 0.0])
     found = adjust_to_shares(rows, torch.tensor([0.5, 0.5]), shares)

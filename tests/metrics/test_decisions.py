@@ -132,9 +132,6 @@ def test_levels_by_hand():
     assert found.at_error(0.2) == everything
     assert found.at_error(0.1).coverage == pytest.approx(0.6)
     assert found.at_share(0) == everything
-
-
-def test_equal_confidence_is_decided_together():
     found = RiskCurve.of(torch.tensor([0, 1, 0]), torch.full((3, 2), 0.5))
     assert len(found.levels) == 1
     assert found.at_share(0.5).coverage == 1
@@ -147,9 +144,6 @@ def test_what_is_refused(value):
         found.at_share(value)
     with pytest.raises(ValueError, match=r"max_error must lie in \[0, 1\)"):
         found.at_error(value)
-
-
-def test_an_error_that_is_never_reached():
     found = RiskCurve.of(torch.tensor([1, 1]), torch.tensor([[0.9, 0.1], [0.8, 0.2]]))
     with pytest.raises(ValueError, match=r"max_error must be at least 1.000, the lowest error"):
         found.at_error(0.5)

@@ -76,14 +76,11 @@ def test_a_method_that_knows_no_tables_has_a_card():
     assert "## Calibration" not in text
 
 
-def test_a_model_of_a_graph_file_predicts_one():
+def test_a_model_of_a_graph_file_predicts_one_and_no_folder_breaks_out_of_the_code():
     text = card(about(trained_on={"data": "/data/calls.PT", "columns": {}}))
     assert "evengraph predict model graph.pt --out predictions.csv" in text
     assert 'model.predict("graph.pt")' in text
     assert "nodes.csv" not in text
-
-
-def test_a_folder_cannot_break_out_of_the_code():
     text = card(folder='a`\n```\n"; evil')
     assert text.count("```") == card().count("```")
     assert '"; evil' not in text

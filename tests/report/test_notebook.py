@@ -46,13 +46,10 @@ def test_a_method_names_what_differs_from_the_defaults(fitted, parse):
     assert "not fitted" in parse(eg.GCN()._repr_html_()).text
 
 
-def test_an_explanation_is_a_figure(fitted, graph, parse):
+def test_an_explanation_an_inspection_a_comparison_and_a_run(fitted, graph, parse):
     tree = parse(eg.explain(fitted, graph, 3)._repr_html_())
     assert tree.all("svg")
     assert not tree.all("script")
-
-
-def test_an_inspection_a_comparison_and_a_run(graph, parse):
     assert parse(inspection_html(look())).all("ul", "findings")
     assert parse(eg.inspect_graph(graph)._repr_html_()).all("ul", "ladder")
     tree = parse(comparison_html(compared(80.0, 70.0)))
@@ -73,9 +70,6 @@ def test_a_model_shows_its_scores_and_classes(parse):
     assert [cell.text for cell in rows[0].all("td")][:4] == ["20", "10", "72.7", "80.0"]
     bare = parse(model_html("GCN", ["a", "b"], [20, 10], {}))
     assert [row.all("td")[0].text for row in bare.all("tbody")[0].all("tr")] == ["20", "10"]
-
-
-def test_a_model_that_is_not_fitted_says_so():
     assert "TableModel" in eg.TableModel("gcn")._repr_html_()
 
 
