@@ -23,9 +23,8 @@ class DoubleBalancing(NetworkMethod):
     network is two convolutions; IceBerg does the same on propagated features.
 
     Args:
-        loss: Loss on labels: `cross_entropy`, `reweight` (times mean class size over class size),
-            `balanced_softmax` or `renode` (`reweight`, with labelled nodes weighted by rank of
-            conflict, as ReNode does by default). Pseudo-labels always use balanced softmax.
+        loss: On labels: `cross_entropy`, `reweight` (by inverse class size), `balanced_softmax`
+            or `renode` (`reweight` with ReNode's weights of nodes); balanced softmax on others.
         pseudo_weight: Weight of the loss on pseudo-labels.
 
     Cost:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, final
+from typing import Any, Literal, final
 
 import torch
 from torch import Tensor, nn
@@ -43,10 +43,8 @@ class GraphSMOTE(NetworkMethod):
     Args:
         variant: `T` uses links with a score of at least 0.5, with weight 1; `O` uses all
             candidates, weighted by their scores.
-        copies: New nodes for each labelled node of a rare class; 0 fills every class up to the
-            largest.
-        minority: How many of the smallest classes are rare; 0: those whose size is closer, by
-            ratio, to the smallest class than to the largest.
+        copies: New nodes per labelled node of a rare class; 0 fills every class up to the largest.
+        minority: Number of rare classes; 0: those nearer in ratio to the smallest than the largest.
         pretrain_epochs: Epochs of encoder and decoder alone.
         reconstruction_weight: Weight of the decoder's loss afterwards.
         sound: Give new nodes a self-loop, so that their own embedding counts, and let the
@@ -92,14 +90,9 @@ class GraphSMOTE(NetworkMethod):
         matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
         neighbours = with_self_loops(weighted_adjacency(graph), device)
         frame = neighbours if self.variant == "T" else self._propagation(graph)
-        attach = partial(
-            AttachedGraph,
-            frame,
-            (frame @ torch.ones(graph.num_nodes, 1, device=device)).squeeze(1),
-            num_new=seeds.numel(),
-            loop=float(self.sound),
-            how=self._normalisation,
-        )
+        sums = (frame @ torch.ones(graph.num_nodes, 1, device=device)).squeeze(1)
+        shape: dict[str, Any] = {"num_new": seeds.numel(), "how": self._normalisation}
+        attach = partial(AttachedGraph, frame, sums, loop=float(self.sound), **shape)
         reconstruction = Reconstruction(matrix, device)
         self.net_ = net = self._new_network()
         decoder = EdgeDecoder(self.hidden).to(device)
@@ -123,12 +116,9 @@ class GraphSMOTE(NetworkMethod):
 
     def _weights(self, decoder: EdgeDecoder, one: Tensor, other: Tensor) -> Tensor:
         """Weights of candidate links between known and new nodes, (K,)."""
-        if self.variant == "O" and self.sound:
+        with torch.set_grad_enabled(self.variant == "O" and self.sound):
             scores: Tensor = decoder(one, other)
-            return scores
-        with torch.no_grad():
-            scores = decoder(one, other)
-            return scores if self.variant == "O" else (scores >= 0.5).to(scores)
+        return scores if self.variant == "O" else (scores >= 0.5).to(scores)
 
 
 def candidate_links(neighbours: Tensor, seeds: Tensor, peers: Tensor) -> tuple[Tensor, Tensor]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import cast, final
 
 from torch import Tensor, nn
 from torch_geometric.data import Data
@@ -27,9 +27,8 @@ class IceBerg(NetworkMethod):
     confidence gets a pseudo-label, and both losses are balanced softmax with their own class sizes.
 
     Args:
-        loss: Loss on labels: `cross_entropy`, `reweight` (times mean class size over class size),
-            `balanced_softmax` or `renode` (`reweight`, with labelled nodes weighted by rank of
-            conflict, as ReNode does by default). Pseudo-labels always use balanced softmax.
+        loss: On labels: `cross_entropy`, `reweight` (by inverse class size), `balanced_softmax`
+            or `renode` (`reweight` with ReNode's weights of nodes); balanced softmax on others.
         pseudo_weight: Weight of the loss on pseudo-labels.
         steps: Propagation steps.
         teleport: Share of a node's own features that each step adds again.
@@ -91,5 +90,4 @@ class _Pointwise(nn.Module):
 
     def forward(self, x: Tensor, propagation: Propagation) -> Tensor:
         """Transform the features of each node."""
-        transformed: Tensor = self.linear(x)
-        return transformed
+        return cast(Tensor, self.linear(x))

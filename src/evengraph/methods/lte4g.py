@@ -111,15 +111,9 @@ class LTE4G(NetworkMethod):
             propagated = inputs.propagation @ embeddings
             predicted = self.net_.classify(first, inputs.propagation).softmax(1)
         nodes = task.train_nodes
+        known = nodes, graph.y[nodes], prototype_size(task.class_counts)
         self.prototypes_ = class_prototypes(
-            embeddings,
-            predicted,
-            graph.x.float(),
-            neighbours,
-            nodes,
-            graph.y[nodes],
-            prototype_size(task.class_counts),
-            sound=self.sound,
+            embeddings, predicted, graph.x.float(), neighbours, *known, sound=self.sound
         )
         high = neighbours.crow_indices().diff() + 1 >= self.high_degree
         students = {
@@ -135,18 +129,14 @@ class LTE4G(NetworkMethod):
             return super()._logits(graph)
         inputs = self._inputs(graph)
         embeddings = self.net_.embed(self.net_.encoder(*inputs))
-        return self._routed(embeddings, inputs.propagation @ embeddings)
-
-    def _routed(self, embeddings: Tensor, propagated: Tensor) -> Tensor:
-        """Logits of the student that each node is routed to."""
+        propagated = inputs.propagation @ embeddings
         similarity = normalize(embeddings, dim=1) @ normalize(self.prototypes_, dim=1).t()
         to_head = self.head_[similarity.argmax(1)]
         logits: Tensor = embeddings.new_full((len(embeddings), self.head_.numel()), OTHER_SIDE)
         for side, classes in self._sides().items():
-            routed = (to_head == side).nonzero()
-            logits[routed, classes] = self.students_[side].classify_propagated(
-                propagated[routed.squeeze(1)], dropout=False
-            )
+            routed = (to_head == side).nonzero()  # to the student of this side
+            rows, student = propagated[routed.squeeze(1)], self.students_[side]
+            logits[routed, classes] = student.classify_propagated(rows, dropout=False)
         return logits
 
     def _state(self) -> dict[str, Tensor]:
@@ -187,9 +177,8 @@ class LTE4G(NetworkMethod):
                 score = validation_score(net.classify(first, inputs.propagation), task)
             embeddings = net.embed(first, dropout=True)
             logits = net.classifier(embeddings, inputs.propagation, dropout=True)[task.train_nodes]
-            loss = factor * focal_cross_entropy(
-                logits, labels, self.focal_gamma, weights, on_mean=not self.sound
-            )
+            focal = self.focal_gamma, weights
+            loss = factor * focal_cross_entropy(logits, labels, *focal, on_mean=not self.sound)
             if reconstruction:
                 loss = loss + RECONSTRUCTION_WEIGHT * reconstruction(decoder, embeddings)
             return loss, score

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, Literal, final
+from typing import Any, Literal, cast, final
 
 import torch
 from torch import Tensor, nn
@@ -78,14 +78,9 @@ class Unison(Method):
     suits_heterophily = True
     portfolio = ({},)
     limits = {
-        "members": 1,
-        "hidden": 1,
-        "dropout": "fraction",
-        "components": 1,
+        **dict.fromkeys(("members", "hidden", "components", "neighbours", "batch"), 1),
+        **dict.fromkeys(("dropout", "teleport"), "fraction"),
         "steps": (0, MAX_STEPS),
-        "teleport": "fraction",
-        "neighbours": 1,
-        "batch": 1,
     }
 
     learning_rate: float = 0.03
@@ -142,15 +137,11 @@ class Unison(Method):
         return decays.repeat(len(self.view_names))
 
     def _build_network(self) -> nn.Module:
-        diffusion = Diffusion(self.steps, self.teleport)
-        views = Views(
-            self.view_names,
-            self.num_features_,
-            self.components,
-            diffusion,
-            self.neighbours,
-            self.num_relations_,
+        widths, diffusion = (
+            (self.num_features_, self.components),
+            Diffusion(self.steps, self.teleport),
         )
+        views = Views(self.view_names, *widths, diffusion, self.neighbours, self.num_relations_)
         shape = views.width, self.hidden, self.num_classes_, self.dropout
         return _Network(views, Members(len(self.view_names), self.members, *shape))
 
@@ -160,7 +151,8 @@ class Unison(Method):
     @torch.no_grad()
     def predict_members(self, graph: Data) -> Committee:
         """Probabilities of every network, and the weight of its vote."""
-        return self._committee(self._model_input(graph)).to(graph.x.device)
+        committee = self._committee(self._model_input(graph))
+        return Committee(*(part.to(graph.x.device) for part in committee))
 
     def _committee(self, graph: Data) -> Committee:
         return Committee(self.net_(graph).softmax(2), self.net_.votes)
@@ -179,8 +171,7 @@ class _Network(nn.Module):
 
     def forward(self, graph: Data) -> Tensor:
         """Logits of every member, (M, N, C)."""
-        logits: Tensor = self.members(self.views(graph))
-        return logits
+        return cast(Tensor, self.members(self.views(graph)))
 
 
 class _Training:
@@ -210,10 +201,7 @@ class _Training:
         return self._loss(shard, part, len(labelled)), self.best_scores.mean()
 
     def _loss(self, shard: Shard, part: Part, labelled: int) -> Tensor:
-        """Balanced losses of labels and of each member's own pseudo-labels, and the penalty.
-
-        The labelled rows come first.
-        """
+        """Losses of labels, which come first, and of members' pseudo-labels, and the penalty."""
         net, ranks, size = self.members, self.ranks, part.before(labelled)
         hidden = net.hidden(shard.rows[:, part.rows])
         with torch.no_grad():
@@ -259,10 +247,8 @@ class _Training:
 
     def _validation(self) -> tuple[Tensor, Tensor]:
         """What every member predicts for the validation nodes, (M, V, C), and their labels."""
-        probabilities, labels = [], []
-        for rows, known in self.supply.validation():
-            probabilities.append(self.members(rows).softmax(2))
-            labels.append(known)
+        parts = [(self.members(x).softmax(2), labels) for x, labels in self.supply.validation()]
+        probabilities, labels = zip(*parts, strict=True)
         return torch.cat(probabilities, dim=1), torch.cat(labels)
 
 
@@ -278,14 +264,10 @@ def vote_logits(probabilities: Tensor, votes: Tensor) -> Tensor:
 
 
 def vote_weights(scores: Tensor, counts: Tensor) -> Tensor:
-    """Weights of votes: one standard error behind the best divides the weight by e.
+    """Weights of votes: one standard error behind the best divides the weight by e, (M,).
 
-    The error is that of a mean recall over classes, for a model as good as the best.
-
-    Shapes:
-        scores: (M,), between 0 and 1
-        counts: (C,), validation nodes per class
-        returns: (M,), sum to one
+    The error is that of a mean recall over classes, for a model as good as the best; `counts` are
+    the validation nodes of each class.
     """
     level = scores.max().clamp(0.05, 0.95)
     error = (level * (1 - level) * (1 / counts).sum()).sqrt() / len(counts)
