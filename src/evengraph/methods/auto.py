@@ -502,10 +502,8 @@ def _takes_long(method: Method) -> bool:
 
 def weighted_mean(weights: Sequence[float], parts: Sequence[Tensor]) -> Tensor:
     """The average of tensors with weights that sum to one."""
-    mean = torch.zeros_like(parts[0])
-    for weight, part in zip(weights, parts, strict=True):
-        mean = mean + weight * part
-    return mean
+    products = (weight * part for weight, part in zip(weights, parts, strict=True))
+    return sum(products, torch.zeros_like(parts[0]))
 
 
 def method_table() -> Mapping[str, type[Method]]:
@@ -525,8 +523,7 @@ def portfolio(
 
     Args:
         graph: Whose `graph_defaults` the candidates have.
-        params: Parameters by name of the method, which replace those of the portfolio; candidates
-            that they make equal are one.
+        params: By name of the method, instead of those of the portfolio; equal candidates are one.
         names: Only these methods; one without a portfolio is tried as it is.
 
     Returns:

@@ -34,8 +34,7 @@ class DoubleBalancing(NetworkMethod):
         Selection and the length of training are those of the comparison. As published, no layer
         follows the convolutions and the second has no weight decay; the comparison's network, with
         its linear layer, loses several points. Classes that are never predicted are left out of
-        the loss on pseudo-labels. The noise-tolerant term, unused in the public scripts, is not
-        implemented.
+        the loss on pseudo-labels. The noise-tolerant term, unused in public scripts, is left out.
 
     Reference:
         Li, Chen, Zhao, Wang, Liu, Zhang, Zhou and Yu, "IceBerg: Debiased Self-Training for

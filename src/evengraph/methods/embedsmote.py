@@ -26,8 +26,7 @@ class EmbedSMOTE(NetworkMethod):
 
     A graph convolution embeds the nodes. A new point lies between the embedding of a rare labelled
     node and the nearest of its class. It has no edges, only a label, and joins the loss of a linear
-    classifier. Gradients flow through both ends. In a class with one labelled node, new points are
-    copies of it.
+    classifier. Gradients flow through both ends. In a class with one labelled node, it is copied.
 
     Args:
         copies: New points per labelled node of a rare class; 0 fills every class up to the largest.

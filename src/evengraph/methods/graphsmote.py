@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, final
+from typing import Literal, final
 
 import torch
 from torch import Tensor, nn
@@ -91,8 +91,8 @@ class GraphSMOTE(NetworkMethod):
         neighbours = with_self_loops(weighted_adjacency(graph), device)
         frame = neighbours if self.variant == "T" else self._propagation(graph)
         sums = (frame @ torch.ones(graph.num_nodes, 1, device=device)).squeeze(1)
-        shape: dict[str, Any] = {"num_new": seeds.numel(), "how": self._normalisation}
-        attach = partial(AttachedGraph, frame, sums, loop=float(self.sound), **shape)
+        loop, how = float(self.sound), self._normalisation
+        attach = partial(AttachedGraph, frame, sums, num_new=seeds.numel(), loop=loop, how=how)
         reconstruction = Reconstruction(matrix, device)
         self.net_ = net = self._new_network()
         decoder = EdgeDecoder(self.hidden).to(device)
@@ -124,8 +124,7 @@ class GraphSMOTE(NetworkMethod):
 def candidate_links(neighbours: Tensor, seeds: Tensor, peers: Tensor) -> tuple[Tensor, Tensor]:
     """Link new nodes to their seed, the seed's peer and the neighbours of both.
 
-    `neighbours` is a CSR matrix with self-loops. Returns the new node and the known one of each
-    candidate link, (K,) and (K,).
+    `neighbours` is CSR with self-loops. Returns the new and the known node of each link, (K,).
     """
     num_nodes = neighbours.shape[0]
     keys = []

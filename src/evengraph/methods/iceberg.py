@@ -34,16 +34,14 @@ class IceBerg(NetworkMethod):
         teleport: Share of a node's own features that each step adds again.
 
     Cost:
-        O(N F h) per epoch, and once O(E F) per propagation step. Propagated features are dense:
-        they take N F numbers.
+        O(N F h) per epoch, and once O(E F) per propagation step. It stores N F dense numbers.
 
     Departs:
         Selection and the length of training are those of the comparison. The published scripts use
         `learning_rate=0.1` (half of that on PubMed): better with few labels on bags of words, but
         training diverges on dense positive features such as those of Amazon Computers. As
         published, the second layer has no weight decay. Classes that are never predicted are left
-        out of the loss on pseudo-labels. The noise-tolerant term, unused in the public scripts, is
-        not implemented.
+        out of the loss on pseudo-labels, as is the noise-tolerant term, unused in public scripts.
 
     Reference:
         Li, Chen, Zhao, Wang, Liu, Zhang, Zhou and Yu, "IceBerg: Debiased Self-Training for

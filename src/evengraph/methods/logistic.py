@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
-import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
@@ -195,7 +194,8 @@ def _fitted(solver: Any, table: Any, labels: Tensor) -> Tensor:
     with warnings.catch_warnings():  # a step that ran out of iterations is a model, too
         warnings.simplefilter("ignore")
         solver.fit(table, labels.cpu().numpy())
-    weights = torch.from_numpy(np.column_stack([solver.coef_, solver.intercept_]))
+    coefficients, biases = torch.from_numpy(solver.coef_), torch.from_numpy(solver.intercept_)
+    weights = torch.cat([coefficients, biases.unsqueeze(1)], dim=1)
     if weights.shape[0] == 1:  # of two classes, for the second
         weights = torch.cat([torch.zeros_like(weights), weights])
     return weights.to(labels.device, torch.float64)

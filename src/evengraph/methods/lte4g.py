@@ -27,6 +27,9 @@ EXPERT_PATIENCE = 299  # stops at the same epoch as the public code's 300
 SIDES = {True: "student_of_head", False: "student_of_tail"}  # names in a model folder
 OTHER_SIDE = -1e6  # logit of a class that a node is not routed to: its probability is 0
 
+# the nodes of an expert's set, its log-probabilities for them, and whether their degree is high
+Teacher = tuple[Tensor, Tensor, bool]
+
 
 @final
 @dataclass(kw_only=True)
@@ -46,8 +49,7 @@ class LTE4G(NetworkMethod):
         class_weights: Weight classes by one over their size in stage 1.
         focal_gamma: Exponent of the focal loss in stage 1; 0 is cross-entropy.
         focal_alpha: Factor of the loss without class weights.
-        head_tenths: Share of head classes, in tenths; with only two class sizes, the larger classes
-            are the head.
+        head_tenths: Share of head classes, in tenths; of two class sizes, the larger is the head.
         high_degree: Minimum degree that is high, counting the self-loop.
         pretrain_epochs: Epochs of reconstruction alone.
         expert_epochs: Maximum epochs of an expert, within `max_epochs`; its patience is 300.
@@ -56,8 +58,7 @@ class LTE4G(NetworkMethod):
 
     Cost:
         O(E h + nnz(X) h) per epoch of stage 1, as GCN, a few times that with `reconstruct`;
-        O(n h^2) per later epoch for n labelled nodes; once O(N F) per labelled node of a small
-        class.
+        O(n h^2) per later epoch for n labelled nodes; once O(N F) per one of a small class.
 
     Departs:
         As in the public code, the focal factor uses the mean loss instead of each node's;
@@ -207,7 +208,7 @@ class LTE4G(NetworkMethod):
                 expert = self._train_expert(nodes, val.of_degree(part), classes.numel(), expert)
                 with torch.no_grad():
                     logits = expert.classify_propagated(nodes.x, dropout=False)
-                teachers.append(Teacher(train.high == part, log_softmax(logits, dim=1), part))
+                teachers.append((train.high == part, log_softmax(logits, dim=1), part))
         return self._train_student(train, val, classes.numel(), teachers)
 
     def _train_expert(
@@ -251,14 +252,6 @@ class LTE4G(NetworkMethod):
 
     def _classifier(self, num_classes: int, device: torch.device) -> GraphClassifier:
         return GraphClassifier(self.hidden, self.hidden, num_classes, self.dropout).to(device)
-
-
-class Teacher(NamedTuple):
-    """An expert's predictions for the nodes of its set."""
-
-    mask: Tensor  # its nodes among the labelled nodes of the side, bool, (n,)
-    targets: Tensor  # log-probabilities of the side's classes
-    high: bool
 
 
 class _Nodes(NamedTuple):

@@ -41,8 +41,7 @@ class Unison(Method):
     weight, so with few validation nodes the vote is nearly even.
 
     A third view, Uni-GNN's semantic connectivity, averages the structural view over the most
-    similar nodes. As many networks on the other two views do no worse, so it is not used by
-    default.
+    similar nodes; as many networks on the other two do no worse, so it is off by default.
 
     Args:
         views: Those to use, of `structural,semantic,ego`.
@@ -53,8 +52,7 @@ class Unison(Method):
         steps: Propagation steps of the structural view.
         teleport: Share of a node's own features that each step adds again.
         neighbours: Most similar nodes that the semantic view averages over.
-        batch: Unlabelled nodes per epoch, drawn at random, with at most twice as many labelled
-            ones.
+        batch: Unlabelled nodes per epoch, at random, with at most twice as many labelled ones.
         vote: `validation` weights members by their validation scores, `even` does not.
 
     Cost:
@@ -151,8 +149,7 @@ class Unison(Method):
     @torch.no_grad()
     def predict_members(self, graph: Data) -> Committee:
         """Probabilities of every network, and the weight of its vote."""
-        committee = self._committee(self._model_input(graph))
-        return Committee(*(part.to(graph.x.device) for part in committee))
+        return self._committee(self._model_input(graph)).to(graph.x.device)
 
     def _committee(self, graph: Data) -> Committee:
         return Committee(self.net_(graph).softmax(2), self.net_.votes)

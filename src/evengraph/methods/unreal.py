@@ -16,13 +16,7 @@ from evengraph.metrics.multiclass import validation_score
 from evengraph.nn.networks import CONVS, Backbone, Inputs
 from evengraph.ops.pseudo import PseudoLabels
 from evengraph.ops.semantic import cluster_means, kmeans
-from evengraph.ops.sparse import (
-    Normalisation,
-    Sparse,
-    propagation_matrix,
-    sparsify,
-    weighted_adjacency,
-)
+from evengraph.ops.sparse import Sparse, propagation_matrix, sparsify, weighted_adjacency
 from evengraph.ops.synthesis import Propagation
 
 
@@ -35,16 +29,14 @@ class UNREAL(Method):
     each cluster gets the class with the nearest mean of labelled nodes. Nodes whose cluster and
     prediction agree are candidates, ranked by distance to the class mean and by confidence; the
     less the two rankings agree, the more distance counts. The best few of each class, except those
-    almost as close to another class, join the labelled nodes. A final stage continues training the
-    last network.
+    almost as close to another class, become labelled. A final stage goes on with the last network.
 
     Args:
         rounds: Rounds of pseudo-labels.
         round_epochs: Epochs per round.
         quota: Maximum number of nodes that join a class in a round.
         clusters: Clusters of the embeddings.
-        persistence: Weight of each rank relative to the one above it when the two rankings are
-            compared, in [0, 1).
+        persistence: Weight of each rank relative to the one above when rankings are compared.
         margin: How much farther the second nearest class mean must be than the nearest, in squared
             distance, as a share of the latter.
         hidden: Width of both convolutions.
@@ -59,8 +51,7 @@ class UNREAL(Method):
         Overlap compares the two rankings; the public code compares lists of ranks, which is not the
         same. Batch-norm statistics are exactly those of the weights that predict. Selection is
         that of the comparison. The learning rate is constant. Convolutions start with the weights
-        of the comparison's, uniform by the number of outputs; the other methods on the public split
-        have PyG's.
+        of the comparison's, uniform by the number of outputs, not with PyG's.
 
     Reference:
         Yan, Zhang, Li, Zhou and Huang, "UNREAL: Unlabeled Nodes Retrieval and Labeling for
@@ -125,9 +116,8 @@ class UNREAL(Method):
         return cast(Tensor, self.net_(*self._inputs(graph)))
 
     def _inputs(self, graph: Data) -> Inputs:
-        matrix = weighted_adjacency(graph)
-        how: Normalisation = "row" if self.backbone == "sage" else "symmetric"
-        propagation = propagation_matrix(matrix, graph.x.device, how=how)
+        matrix, device, mean = weighted_adjacency(graph), graph.x.device, self.backbone == "sage"
+        propagation = propagation_matrix(matrix, device, how="row" if mean else "symmetric")
         return Inputs(sparsify(graph.x.float()), propagation)
 
     def _build_network(self) -> nn.Module:

@@ -99,8 +99,7 @@ class Method(_Fitted, ABC):
 
     Authors write `_fit` and `_logits`. A method whose `net_` is made by `_build_network` can be
     saved; one with other state also writes `_state` and `_load_state`. Attributes that fitting
-    creates end in an underscore. Parameters can be read and set as in scikit-learn, and
-    `sklearn.base.clone` works.
+    creates end in an underscore. Parameters are read, set and cloned as in scikit-learn.
 
     Args:
         learning_rate: Adam's learning rate.
@@ -669,6 +668,10 @@ class Committee(NamedTuple):
         """One committee of all members, where each committee has a weight."""
         parts = [part.weights * weight for part, weight in zip(committees, weights, strict=True)]
         return cls(torch.cat([part.probabilities for part in committees]), torch.cat(parts))
+
+    def to(self, device: torch.device) -> Committee:
+        """The same committee on a device."""
+        return Committee(*(part.to(device) for part in self))
 
     def interval(self, classes: Tensor, share: float = 0.8) -> tuple[Tensor, Tensor]:
         """Between which probabilities of a class per node a share of the votes lies, by weight.

@@ -128,8 +128,7 @@ class NetworkMethod(Method):
         backbone: `gcn`, `sage` (GraphSAGE with means, whatever the normalisation: a node's own
             features have separate weights) or `gat` (attention, in up to eight heads).
         network: `comparison` has a linear layer after the convolutions; `plain` has none, uses
-            PyG's initial weights and exempts the second convolution from weight decay, as in the
-            papers on public splits.
+            PyG's initial weights and exempts the second convolution from weight decay.
 
     Args:
         hidden: Width of both convolutions.

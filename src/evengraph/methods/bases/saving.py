@@ -178,8 +178,7 @@ def unpack(name: str, module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
 def _write(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write the tensors, then the JSON file that names them; then delete what is no part of it.
 
-    The caller holds the folder: no other process is writing to it. A README.md that a user wrote
-    stays.
+    The caller holds the folder: no other process writes to it. A README.md of a user stays.
     """
     for name, content in files.items():
         if name != CARD or _is_card(folder / name):
