@@ -219,14 +219,16 @@ ALL = slice(0, 60)
 def test_means_of_features_and_degrees(tmp_path):
     matrix, x = random_matrix(60, 4, seed=0), normal(60, 5, dtype=torch.float32)
     space = Workspace(Arrays(matrix), tmp_path, 10**6)
-    own, *found = LEARNERS[Boosting](Boosting(hops=2), space).tables(table_of(x)).values()
+    own, *found = (
+        LEARNERS[Boosting](Boosting(hops=2, degree=True), space).tables(table_of(x)).values()
+    )
     expected = with_log_degree(x, matrix)
     assert torch.equal(torch.cat([own.read(ALL), found[0].read(ALL)], dim=1), expected)
     means = neighbour_means(matrix, CPU)
     for table in found[1:]:
         expected = means @ expected
         assert torch.equal(table.read(ALL), expected)
-    bare = LEARNERS[Boosting](Boosting(hops=2, degree=False), space).tables(table_of(x))
+    bare = LEARNERS[Boosting](Boosting(hops=2), space).tables(table_of(x))
     assert [table.shape for table in bare.values()] == [(60, 5)] * 3
 
 
@@ -234,7 +236,9 @@ def test_scaling_in_passes(tmp_path, monkeypatch):
     monkeypatch.setattr(learners, "row_slices", lambda size: row_slices(size, 7))
     matrix, x = random_matrix(60, 4, seed=0), normal(60, 5, dtype=torch.float32)
     x[:, 2] = (x[:, 2] > 2).float()
-    learner = LEARNERS[Logistic](Logistic(hops=1), Workspace(Arrays(matrix), tmp_path, 10**6))
+    learner = LEARNERS[Logistic](
+        Logistic(hops=1, degree=True), Workspace(Arrays(matrix), tmp_path, 10**6)
+    )
     mean = learner.fit_tables(table_of(x))["mean_1"]
     own = with_log_degree(x, matrix)
     expected = Scaling.of(own)
