@@ -115,7 +115,11 @@ class Auto(Method):
     def _fit(self, task: Task) -> None:
         seed = int(torch.randint(2**31, ()))
         search = self._search(task, seed)
-        methods = [self._limited(one) for one in portfolio(task.graph, names=self._names).values()]
+        methods = []
+        for one in portfolio(task.graph, names=self._names).values():  # no more epochs than here
+            names = ("max_epochs", "patience")
+            limits = {name: min(getattr(one, name), getattr(self, name)) for name in names}
+            methods.append(replace(one, **limits))
         if not has_edges(task.graph):
             methods = [one for one in methods if not one.uses_graph] or methods
         search.run(methods, seed, self._report_epoch)
@@ -133,40 +137,28 @@ class Auto(Method):
         """Adopt the selected candidates, those of all folds with equal weights."""
         order = sorted(weights, key=lambda index: -weights[index])
         trials = [search.fitted[index] for index in order]
-        self.weights_ = [
-            weights[index] / search.done for index in order for _ in range(search.done)
-        ]
+        shares = [weights[index] for index in order]
+        self.weights_ = [share / search.done for share in shares for _ in range(search.done)]
         self.members_ = [method for trial in trials for method in trial.methods]
         self.history_ = search.history(trials[0])
         self.held_out_ = None
         if search.done > 1:
             nodes = torch.cat([task.val_nodes for task in search.tasks[: search.done]])
-            parts = [trial.probabilities for trial in trials]
-            mean = weighted_mean([weights[index] for index in order], parts)
+            mean = weighted_mean(shares, [trial.probabilities for trial in trials])
             self.held_out_ = nodes, mean, search.task.train | search.task.val
-
-    def _limited(self, method: Method) -> Method:
-        """A candidate with no more epochs than this method allows."""
-        limits = {
-            name: min(getattr(method, name), getattr(self, name))
-            for name in ("max_epochs", "patience")
-        }
-        return replace(method, **limits)
 
     def refitted(self, task: Task, *, seed: int) -> Method:
         """The selected methods, fitted again within the time limit; their weights stay."""
         other = Auto(**self.get_params())
         reset(other, task)
         search = other._search(task, seed, race=False)
-        copies: list[Method] = []
-        weights: list[float] = []
+        copies, weights = list[Method](), list[float]()
         for member, weight in zip(self.members_, self.weights_, strict=True):
             copy = type(member)(**member.get_params())
-            if copy in copies:  # of another fold
-                weights[copies.index(copy)] += weight
-            else:
+            if copy not in copies:  # otherwise it is of another fold
                 copies.append(copy)
-                weights.append(weight)
+                weights.append(0.0)
+            weights[copies.index(copy)] += weight
         search.run(copies, seed, lambda history: None)
         if len(search.fitted) < len(copies):
             left = [trial.method for trial in search.failed] + search.not_reached
@@ -207,13 +199,11 @@ class Auto(Method):
         committees = [member.predict_members(graph) for member in self.members_]
         if len(committees) == 1:
             return committees[0]
-        return Committee.joined(
-            [
-                Committee.even(member.predict_proba(graph).unsqueeze(0)) if part is None else part
-                for part, member in zip(committees, self.members_, strict=True)
-            ],
-            self.weights_,
-        )
+        parts = [
+            Committee.even(member.predict_proba(graph).unsqueeze(0)) if part is None else part
+            for part, member in zip(committees, self.members_, strict=True)
+        ]
+        return Committee.joined(parts, self.weights_)
 
     # Saving
 
@@ -260,38 +250,28 @@ class Trial:
 
     @property
     def title(self) -> str:
-        """The title of the method."""
+        """That of the method."""
         return self.method.full_title
 
 
 class Search:
     """Candidates, fitted one after the other to one task, or to every fold of one.
 
-    Args:
-        tasks: The folds; only their training and validation labels are used.
-        time_limit: Seconds for all candidates.
-        metric: Metric to select by; None for the one that fits the task.
-        race: Whether candidates that are clearly behind are left out of further folds.
+    Without a metric, the one that fits the task selects. With `race`, candidates that are clearly
+    behind are left out of further folds.
     """
 
     def __init__(
-        self,
-        tasks: Sequence[Task],
-        time_limit: float,
-        metric: str | None = None,
-        *,
-        race: bool = True,
+        self, tasks: Sequence[Task], limit: float, metric: str | None = None, *, race: bool = True
     ) -> None:
         self.tasks, self.task, self.race = tasks, tasks[0], race
-        self.time_limit, self.started = time_limit, perf_counter()
+        self.time_limit, self.started = limit, perf_counter()
         self.validation = Validation.of(self.task, metric)
         self.done = 1  # folds that all candidates left were fitted to
-        self.fitted: list[Trial] = []
-        self.behind: list[Trial] = []  # left out of further folds
-        self.failed: list[Trial] = []
-        self.not_reached: list[Method] = []
-        self.interrupted = False
-        self.seconds = 0.0
+        self.fitted, self.failed = list[Trial](), list[Trial]()
+        self.behind = list[Trial]()  # left out of further folds
+        self.not_reached = list[Method]()
+        self.interrupted, self.seconds = False, 0.0
 
     def run(self, methods: Sequence[Method], seed: int, on_epoch: Callback) -> None:
         """Fit each, as long as there is time; Ctrl-C ends with what is fitted so far.
@@ -316,11 +296,9 @@ class Search:
                 self.interrupted = True
                 self.not_reached.append(method)
                 continue
-            if trial.reason:
-                self.failed.append(trial)
-            else:
+            (self.failed if trial.reason else self.fitted).append(trial)
+            if not trial.reason:
                 trial.score = self.validation.score(trial.probabilities)
-                self.fitted.append(trial)
         if not self.fitted:
             raise ValueError(f"No candidate could be fitted: {self.failed[0].reason}")
         order = {id(method): index for index, method in enumerate(methods)}
@@ -342,9 +320,8 @@ class Search:
             began = perf_counter()
             if began + took * len(self.fitted) / before > self.started + self.time_limit:
                 return
-            again = [
-                Trial(type(trial.method)(**trial.method.get_params())) for trial in self.fitted
-            ]
+            methods = [trial.method for trial in self.fitted]
+            again = [Trial(type(method)(**method.get_params())) for method in methods]
             for trial in again:
                 try:
                     self._try(trial, task, seed, self.started + self.time_limit, on_epoch)
@@ -432,16 +409,12 @@ class Search:
 
     def history(self, main: Trial) -> list[History]:
         """All stages of all candidates; the main one is that of a given candidate."""
-        stages = [
-            replace(
-                stage,
-                main=stage.main and trial is main,
-                interrupted=stage.interrupted and not trial.late,
-                stage=trial.title,
-            )
-            for trial in self.fitted
-            for stage in trial.method.history_
-        ]
+        stages = []
+        for trial in self.fitted:
+            for stage in trial.method.history_:
+                ended = stage.interrupted and not trial.late
+                is_main = stage.main and trial is main
+                stages.append(replace(stage, main=is_main, interrupted=ended, stage=trial.title))
         if self.interrupted and not any(stage.interrupted for stage in stages):
             stages[-1].interrupted = True
         return stages
@@ -449,32 +422,29 @@ class Search:
     # Summary
 
     def summary(self, weights: Mapping[int, float], seed: int) -> list[str]:
-        """What was selected, what was rejected and whether the graph helps, one line each.
-
-        That the graph does not help is part of the first line.
-        """
-        chosen, rejected = self._selected(weights), self._rejected(weights)
-        about = self._about_graph(seed)
-        if about.startswith(NO_HELP):
-            return [line for line in (f"{about}: chose {chosen}", rejected) if line]
-        return [line for line in (f"Chose {chosen}", rejected, about) if line]
+        """What was selected, what was rejected and whether the graph helps, one line each."""
+        chosen, about = self._selected(weights), self._about_graph(seed)
+        lines = [f"Chose {chosen}", self._rejected(weights), about]
+        if about.startswith(NO_HELP):  # this is part of the first line
+            lines = [f"{about}: chose {chosen}", lines[1]]
+        return [line for line in lines if line]
 
     def _selected(self, weights: Mapping[int, float]) -> str:
         """Such as `GCN (validation balanced accuracy 81.2) out of 5 candidates in 9 s.`"""
         order = sorted(weights, key=lambda index: -weights[index])
-        names = [self.fitted[index].title for index in order]
+        trials, shares = [self.fitted[index] for index in order], [weights[i] for i in order]
+        what = trials[0].title
         if len(order) > 1:
-            shares = [f"{n} ({weights[i]:.0%})" for n, i in zip(names, order, strict=True)]
-            names = [f"an average of {', '.join(shares[:-1])} and {shares[-1]}"]
-        parts = [self.fitted[index].probabilities for index in order]
-        mean = weighted_mean([weights[index] for index in order], parts)
+            names = [f"{t.title} ({share:.0%})" for t, share in zip(trials, shares, strict=True)]
+            what = f"an average of {', '.join(names[:-1])} and {names[-1]}"
+        mean = weighted_mean(shares, [trial.probabilities for trial in trials])
         score, title = self.validation.score(mean), METRICS[self.validation.metric].title
         behind = score < max(trial.score for trial in self.fitted)
         near = ", not clearly behind the best" if behind else ""
         tried = len(self.fitted) + len(self.behind) + len(self.failed)
         folds = f", fitted to {self.done} folds each," if self.done > 1 else ""
         return (
-            f"{names[0]} (validation {title} {100 * score:.1f}{near}) out of "
+            f"{what} (validation {title} {100 * score:.1f}{near}) out of "
             f"{tried} candidate{'s' * (tried != 1)}{folds} in {self.seconds:.0f} s."
         )
 
@@ -532,10 +502,8 @@ def _takes_long(method: Method) -> bool:
 
 def weighted_mean(weights: Sequence[float], parts: Sequence[Tensor]) -> Tensor:
     """The average of tensors with weights that sum to one."""
-    mean = torch.zeros_like(parts[0])
-    for weight, part in zip(weights, parts, strict=True):
-        mean = mean + weight * part
-    return mean
+    products = (weight * part for weight, part in zip(weights, parts, strict=True))
+    return sum(products, torch.zeros_like(parts[0]))
 
 
 def method_table() -> Mapping[str, type[Method]]:
@@ -555,8 +523,7 @@ def portfolio(
 
     Args:
         graph: Whose `graph_defaults` the candidates have.
-        params: Parameters by name of the method, which replace those of the portfolio; candidates
-            that they make equal are one.
+        params: By name of the method, instead of those of the portfolio; equal candidates are one.
         names: Only these methods; one without a portfolio is tried as it is.
 
     Returns:
@@ -569,12 +536,12 @@ def portfolio(
         given = (params or {}).get(name, {})
         entries = [{**entry, **given} for entry in kind.portfolio or ({},) * bool(names)]
         for entry in entries:
-            differing = {
-                key: value
+            differing = (
+                f"{key}={value}"
                 for key, value in entry.items()
                 if any(other.get(key) != value for other in entries)
-            }
-            label = " ".join([name, *(f"{key}={value}" for key, value in differing.items())])
+            )
+            label = " ".join([name, *differing])
             candidates[label] = kind(**{**kind.graph_defaults(graph), **entry})
     return candidates
 

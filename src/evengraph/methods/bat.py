@@ -31,10 +31,8 @@ class BAT(NetworkMethod):
     Args:
         variant: How likely other classes are: by the node's own prediction (`BAT0`), or by the
             predictions of its neighbours (`BAT1`).
-        loss: `cross_entropy`, `reweight` (times mean class size over class size),
-            `balanced_softmax` or `renode` (`reweight`, with labelled nodes weighted by rank of
-            conflict, as ReNode does by default). A virtual node counts as one more node of its
-            class, without conflict: it has weight 1.
+        loss: `cross_entropy`, `reweight` (by inverse class size), `balanced_softmax` or `renode`
+            (`reweight` with ReNode's weights of nodes); a virtual node has weight 1 in its class.
 
     Cost:
         O(E (h + C) + nnz(X) h) per epoch, about twice GCN.

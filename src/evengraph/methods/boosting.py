@@ -35,32 +35,24 @@ from evengraph.ops.trees import (
     trees_from_tables,
 )
 
-TableReader = Callable[[Tensor, Tensor], Tensor]
-"""Returns some columns of the rows of some nodes."""
-
+TableReader = Callable[[Tensor, Tensor], Tensor]  # some columns of the rows of some nodes
 CHUNK = 20  # rounds that are trained between two validations
 WIDTH = 1_000  # columns that are compared at a time
-
 BINS = 255  # distinct values of a column; scikit-learn takes minutes to bin weighted rows
 
 Engine = Literal["sklearn", "lightgbm"]
-PACKAGES: dict[str, tuple[str, str]] = {
+PACKAGES: dict[str, tuple[str, str]] = {  # name of each, and what pip installs it from
     "sklearn": ("scikit-learn", "'evengraph[tables]'"),
     "lightgbm": ("LightGBM", "lightgbm"),
 }
-"""Name of each library, and what pip installs it from."""
-
+# What the rest reads of a node of scikit-learn. The value is that before shrinkage of inner nodes,
+# after it of leaves; values up to the threshold go left.
 NODE = np.dtype(
-    [
-        ("value", "f8"),  # of inner nodes before shrinkage, of leaves after it
-        ("feature_idx", "i8"),
-        ("num_threshold", "f8"),  # values up to it go left
-        ("left", "i8"),
-        ("right", "i8"),
-        ("is_leaf", "u1"),
-    ]
+    {
+        "names": ["value", "feature_idx", "num_threshold", "left", "right", "is_leaf"],
+        "formats": ["f8", "i8", "f8", "i8", "i8", "u1"],
+    }
 )
-"""What the rest reads of a node of scikit-learn."""
 
 
 @final
@@ -204,10 +196,8 @@ class Boosting(Method):
         graph, nodes = task.graph, (task.train | task.val).nonzero().squeeze(1)
         x, labels, weights = table(nodes, columns), graph.y[task.train], self.node_weights(task)
         logits = torch.zeros(graph.num_nodes, task.num_classes, device=x.device).double()
-        grow, rounds = (
-            grower(self.engine, x[task.train[nodes]], labels, weights, self.tree_params()),
-            0,
-        )
+        rows, rounds = x[task.train[nodes]], 0
+        grow = grower(self.engine, rows, labels, weights, self.tree_params())
         while True:
             rounds = min(rounds + CHUNK, max(self.max_epochs, 1))
             tables, baseline, _ = grow(rounds)
@@ -284,8 +274,7 @@ class Boosting(Method):
     def _load_state(self, state: Mapping[str, Tensor]) -> None:
         self.trees_ = Trees(*(state[f"trees.{name}"] for name in Trees._fields))
         parts = 1 + self.hops + (self.num_relations_ if self.hops else 0)
-        width = self.num_features_ + bool(self.degree and self.hops)
-        check_trees(self.trees_, parts * width)
+        check_trees(self.trees_, parts * (self.num_features_ + bool(self.degree and self.hops)))
         self.baseline_ = checked(state, "baseline", 1)
 
 
@@ -303,13 +292,9 @@ class TreeParams(NamedTuple):
 
 
 class Grown(NamedTuple):
-    """Node tables of trees, round by round and class by class, and the logits before any tree.
+    """Trees, the logits before any, and the losses from there on if a first one asks for them."""
 
-    The losses are those before any tree, after one round and so on, where a list that is not empty
-    asks for them.
-    """
-
-    tables: list[Any]
+    tables: list[Any]  # nodes, round by round and class by class
     baseline: NDArray[np.float64]
     losses: list[float]
 
@@ -317,12 +302,7 @@ class Grown(NamedTuple):
 def grower(
     engine: Engine, x: Tensor, labels: Tensor, weights: Tensor, params: TreeParams
 ) -> Callable[[int], Grown]:
-    """A function that takes a number of rounds, larger each time, and returns all trees so far.
-
-    Shapes:
-        x: (n, F)
-        labels, weights: (n,); each class occurs
-    """
+    """A function that takes a number of rounds, larger each time, and returns all trees so far."""
     library = import_engine(engine)
     y, w = labels.cpu().numpy(), weights.cpu().numpy()
     if engine == "sklearn":
@@ -341,9 +321,8 @@ def import_engine(engine: Engine) -> Any:
     try:
         return import_module(engine)
     except ImportError:
-        raise MissingPackageError(
-            f"{package} is not installed; try: pip install {source}."
-        ) from None
+        message = f"{package} is not installed; try: pip install {source}."
+        raise MissingPackageError(message) from None
 
 
 def _sklearn(x: Any, y: Any, weights: Any, params: TreeParams) -> Callable[[int], Grown]:
@@ -371,10 +350,9 @@ def _sklearn(x: Any, y: Any, weights: Any, params: TreeParams) -> Callable[[int]
 
 def lightgbm_settings(params: TreeParams, baseline: NDArray[np.float64]) -> dict[str, Any]:
     """Parameters of LightGBM, for its data set and its trees."""
-    two = {"objective": "binary"}
     many = {"objective": "multiclass", "num_class": baseline.size}
     return {
-        **(two if baseline.size == 1 else many),
+        **({"objective": "binary"} if baseline.size == 1 else many),
         "learning_rate": params.learning_rate,
         "lambda_l2": params.weight_decay,
         "num_leaves": params.leaves,

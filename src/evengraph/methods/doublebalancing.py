@@ -23,9 +23,8 @@ class DoubleBalancing(NetworkMethod):
     network is two convolutions; IceBerg does the same on propagated features.
 
     Args:
-        loss: Loss on labels: `cross_entropy`, `reweight` (times mean class size over class size),
-            `balanced_softmax` or `renode` (`reweight`, with labelled nodes weighted by rank of
-            conflict, as ReNode does by default). Pseudo-labels always use balanced softmax.
+        loss: On labels: `cross_entropy`, `reweight` (by inverse class size), `balanced_softmax`
+            or `renode` (`reweight` with ReNode's weights of nodes); balanced softmax on others.
         pseudo_weight: Weight of the loss on pseudo-labels.
 
     Cost:
@@ -35,8 +34,7 @@ class DoubleBalancing(NetworkMethod):
         Selection and the length of training are those of the comparison. As published, no layer
         follows the convolutions and the second has no weight decay; the comparison's network, with
         its linear layer, loses several points. Classes that are never predicted are left out of
-        the loss on pseudo-labels. The noise-tolerant term, unused in the public scripts, is not
-        implemented.
+        the loss on pseudo-labels. The noise-tolerant term, unused in public scripts, is left out.
 
     Reference:
         Li, Chen, Zhao, Wang, Liu, Zhang, Zhou and Yu, "IceBerg: Debiased Self-Training for

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import final
+from typing import cast, final
 
 import torch
 from torch import Tensor, nn
@@ -26,14 +26,11 @@ class EmbedSMOTE(NetworkMethod):
 
     A graph convolution embeds the nodes. A new point lies between the embedding of a rare labelled
     node and the nearest of its class. It has no edges, only a label, and joins the loss of a linear
-    classifier. Gradients flow through both ends. In a class with one labelled node, new points are
-    copies of it.
+    classifier. Gradients flow through both ends. In a class with one labelled node, it is copied.
 
     Args:
-        copies: New points for each labelled node of a rare class; 0 fills every class up to the
-            largest.
-        minority: How many of the smallest classes are rare; 0: those whose size is closer, by
-            ratio, to the smallest class than to the largest.
+        copies: New points per labelled node of a rare class; 0 fills every class up to the largest.
+        minority: Number of rare classes; 0: those nearer in ratio to the smallest than the largest.
         layers: Convolutions before the classifier.
 
     Cost:
@@ -79,8 +76,7 @@ class EmbedSMOTE(NetworkMethod):
         self._train(net, epoch)
 
     def _build_network(self) -> nn.Module:
-        widths = self.num_features_, self.hidden, self.num_classes_
-        return _Network(*widths, self.layers, self.dropout, CONVS[self.backbone])
+        return _Network(self)
 
     def _state(self) -> dict[str, Tensor]:
         return pack("embedder", self.net_)
@@ -91,32 +87,23 @@ class EmbedSMOTE(NetworkMethod):
 
 
 class _Network(nn.Module):
-    def __init__(
-        self,
-        num_features: int,
-        hidden: int,
-        num_classes: int,
-        layers: int,
-        dropout: float,
-        conv: Callable[[int, int], nn.Module],
-    ) -> None:
+    def __init__(self, method: EmbedSMOTE) -> None:
         super().__init__()
-        widths = [num_features, *[hidden] * layers]
-        self.convs = nn.ModuleList(map(conv, widths[:-1], widths[1:]))
-        self.linear = nn.Linear(hidden, num_classes)
+        widths = [method.num_features_, *[method.hidden] * method.layers]
+        self.convs = nn.ModuleList(map(CONVS[method.backbone], widths[:-1], widths[1:]))
+        self.linear = nn.Linear(method.hidden, method.num_classes_)
         nn.init.normal_(self.linear.weight, std=0.05)
-        self.dropout = dropout
+        self.dropout = method.dropout
 
     def forward(self, x: Tensor | Sparse, propagation: Sparse) -> Tensor:
         """Logits of all nodes, without dropout."""
         inputs = Inputs(x, propagation)
-        logits: Tensor = self.linear(self.embed(self.convs[0](*inputs), inputs))
-        return logits
+        return cast(Tensor, self.linear(self.embed(self.convs[0](*inputs), inputs)))
 
     def embed(self, first: Tensor, inputs: Inputs, *, dropout: bool = False) -> Tensor:
         """Embeddings from the first convolution's output before its activation."""
         hidden = relu_dropout(first, self.dropout, training=dropout)
         for conv in self.convs[1:]:
-            convolved = conv(hidden, inputs.propagation)
-            hidden = relu_dropout(convolved, self.dropout, training=dropout)
+            hidden = conv(hidden, inputs.propagation)
+            hidden = relu_dropout(hidden, self.dropout, training=dropout)
         return hidden

@@ -5,11 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
-from torch import Tensor
-from torch.nn.functional import cross_entropy
-from torch_geometric.data import Data
-
-from evengraph.core.task import Task
 from evengraph.methods.bases.method import BACKBONE_TITLES
 from evengraph.methods.bases.network import NetworkKind, NetworkMethod
 from evengraph.nn.networks import Backbone
@@ -44,16 +39,3 @@ class GCN(NetworkMethod):
     def full_title(self) -> str:
         """The title of the backbone: the method is nothing else."""
         return BACKBONE_TITLES.get(self.backbone, self.title)
-
-    def _fit(self, task: Task) -> None:
-        nodes, labels = task.train_nodes, task.graph.y[task.train_nodes]
-        self._fit_network(
-            task,
-            self._inputs(task.graph),
-            lambda logits: cross_entropy(logits[nodes], labels),
-        )
-
-    def _logits(self, graph: Data) -> Tensor:
-        # convolution, ReLU, convolution, ReLU, linear layer: see GraphNetwork in evengraph.nn
-        logits: Tensor = self.net_(*self._inputs(graph))
-        return logits

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, final
+from typing import Any, Literal, cast, final
 
 import torch
 from torch import Tensor, nn
@@ -50,8 +50,7 @@ class GraphENS(MarginMethod):
         temperature: Softmax temperature of the predictions that neighbourhoods are compared by.
         masked: Share of the features that are sampled by the target's saliency; the larger the
             divergence, the more of these are taken from the source.
-        backbone: `gcn` (with means), `sage` (GraphSAGE with means: a node's own features have
-            separate weights) or `gat` (attention, in eight heads).
+        backbone: `gcn` (with means), `sage` (GraphSAGE with means) or `gat` (eight heads).
         links: `BAT0` or `BAT1` adds the labelled virtual nodes of that variant of BAT to the graph;
             they take no part in the new nodes. `none` adds none.
 
@@ -76,12 +75,8 @@ class GraphENS(MarginMethod):
     search_space = {"masked": (0.01, 0.05), "temperature": (1.0, 2.0), "links": ("none", "BAT1")}
     tuned_params = frozenset({"layers", "hidden", "temperature", "masked"})
     limits = {
-        "layers": 1,
-        "hidden": 1,
-        "warmup": 0,
-        "dropout": "fraction",
-        "masked": "fraction",
-        "temperature": "positive",
+        **{"layers": 1, "hidden": 1, "warmup": 0, "temperature": "positive"},
+        **dict.fromkeys(("dropout", "masked"), "fraction"),
     }
 
     layers: int = 2
@@ -102,8 +97,7 @@ class GraphENS(MarginMethod):
         around = propagation.rows(nodes)  # means over the neighbourhoods of labelled nodes
         virtual = None
         if self.links != "none":
-            sizes = task.class_counts
-            virtual = VirtualNodes(matrix, inputs, nodes, labels, sizes, self.links)
+            virtual = VirtualNodes(matrix, inputs, nodes, labels, task.class_counts, self.links)
         self.net_ = net = self._new_network()
         last = _Last(nodes)
 
@@ -119,10 +113,8 @@ class GraphENS(MarginMethod):
                     clean = net(inputs, propagation)
                 linked, means = virtual.link(clean)
             ones, weights = x.new_ones(linked.shape[0]), x.new_ones(starts.numel())
-            count = pairs.labels.numel()
-            attached = AttachedGraph(
-                linked, ones, starts, ends, weights, count, both_ways=False, loop=1.0
-            )
+            edges = starts, ends, weights, pairs.labels.numel()
+            attached = AttachedGraph(linked, ones, *edges, both_ways=False, loop=1.0)
             first = torch.cat([net.project(part) for part in (inputs, means, new)])
             embeddings = net.embed(first, attached)
             with torch.no_grad():
@@ -145,12 +137,10 @@ class GraphENS(MarginMethod):
         self._train(net, epoch)
 
     def _logits(self, graph: Data) -> Tensor:
-        logits: Tensor = self.net_(*self._inputs(graph))
-        return logits
+        return cast(Tensor, self.net_(*self._inputs(graph)))
 
     def _build_network(self) -> nn.Module:
-        widths = self.num_features_, self.hidden, self.num_classes_
-        return _Network(*widths, self.layers, self.backbone)
+        return _Network(self)
 
     def _inputs(self, graph: Data) -> tuple[Tensor | Sparse, Sparse]:
         matrix = weighted_adjacency(graph)
@@ -197,21 +187,16 @@ class _Last:
     """Logits and saliency of the last epoch, for the next one."""
 
     def __init__(self, nodes: Tensor) -> None:
-        self.nodes = nodes
-        self.epochs = 0
+        self.nodes, self.epochs = nodes, 0
         self.logits: Tensor | None = None
         self.saliency: Tensor | None = None
 
     def keep(self, logits: Tensor, projected: Tensor, weight: Tensor) -> None:
-        """Store the logits, and the saliency in the backward pass.
-
-        The loss depends on features only through their projection x W: the gradient of x is that
-        of the projection times W^T.
-        """
+        """Store the logits, and the saliency in the backward pass."""
         self.epochs += 1
         self.logits = logits.detach()
 
-        def on_gradient(gradient: Tensor) -> None:
+        def on_gradient(gradient: Tensor) -> None:  # that of x is that of x W times W^T
             sensitive = (gradient[self.nodes] @ weight.detach().t()).abs() + 1e-10
             self.saliency = sensitive / sensitive.sum(1, keepdim=True)
 
@@ -221,24 +206,20 @@ class _Last:
 class _Network(nn.Module):
     """Convolutions with ReLU after each, and a linear layer."""
 
-    def __init__(
-        self, num_features: int, hidden: int, num_classes: int, layers: int, backbone: Backbone
-    ) -> None:
+    def __init__(self, method: GraphENS) -> None:
         super().__init__()
-        conv = PYG_CONVS[backbone]
-        self.first: Any = conv(num_features, hidden)
-        self.others = nn.ModuleList(conv(hidden, hidden) for _ in range(layers - 1))
-        self.linear = nn.Linear(hidden, num_classes)
+        conv, hidden = PYG_CONVS[method.backbone], method.hidden
+        self.first: Any = conv(method.num_features_, hidden)
+        self.others = nn.ModuleList(conv(hidden, hidden) for _ in range(method.layers - 1))
+        self.linear = nn.Linear(hidden, method.num_classes_)
 
     def forward(self, x: Tensor | Sparse, propagation: Sparse) -> Tensor:
         """Logits of all nodes, without dropout."""
-        logits: Tensor = self.linear(self.embed(self.project(x), propagation))
-        return logits
+        return cast(Tensor, self.linear(self.embed(self.project(x), propagation)))
 
     def project(self, x: Tensor | Sparse) -> Tensor:
         """The product of the features with the first layer's weights."""
-        projected: Tensor = self.first.project(x)
-        return projected
+        return cast(Tensor, self.first.project(x))
 
     def embed(self, projected: Tensor, propagation: Sparse | AttachedGraph) -> Tensor:
         """The rest of the first layer, and the other layers."""

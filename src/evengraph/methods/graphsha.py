@@ -47,8 +47,7 @@ class GraphSHA(NetworkMethod):
     misclassified. Edges lead from the neighbours to the new node only.
 
     Args:
-        warmup: Last epoch, counted from 0, in which pairs are mixed at random instead, up to the
-            size of the largest class.
+        warmup: Last epoch, from 0, that mixes random pairs instead, up to the largest class.
         temperature: Softmax temperature of the predictions that select anchors and partners.
         beta: The anchor's share follows Beta(1, beta), with a mean of 1 / (1 + beta).
         fill: Fill classes up to the largest instead of to the mean size.
@@ -57,14 +56,12 @@ class GraphSHA(NetworkMethod):
 
     Cost:
         O(E h + nnz(X) h) per epoch, and O(M (F + reach)) for the M new nodes; once O(E n) per
-        PageRank step for the n labelled nodes of rare classes, where the original inverts an N x N
-        matrix.
+        PageRank step for the n labelled nodes of rare classes; no N x N matrix is inverted.
 
     Departs:
         Network (a linear layer after two convolutions), training and selection are those of the
         comparison. The largest entries of the anchor's own PageRank vector are used; the public
-        code takes those of each column. Classes with one labelled node, or one short of the goal,
-        are no special case.
+        code takes those of each column. No class is a special case, however small.
 
     Reference:
         Li, Wang, Xiong and Lai, "GraphSHA: Synthesizing Harder Samples for Class-Imbalanced Node

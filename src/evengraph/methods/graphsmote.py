@@ -43,10 +43,8 @@ class GraphSMOTE(NetworkMethod):
     Args:
         variant: `T` uses links with a score of at least 0.5, with weight 1; `O` uses all
             candidates, weighted by their scores.
-        copies: New nodes for each labelled node of a rare class; 0 fills every class up to the
-            largest.
-        minority: How many of the smallest classes are rare; 0: those whose size is closer, by
-            ratio, to the smallest class than to the largest.
+        copies: New nodes per labelled node of a rare class; 0 fills every class up to the largest.
+        minority: Number of rare classes; 0: those nearer in ratio to the smallest than the largest.
         pretrain_epochs: Epochs of encoder and decoder alone.
         reconstruction_weight: Weight of the decoder's loss afterwards.
         sound: Give new nodes a self-loop, so that their own embedding counts, and let the
@@ -92,14 +90,9 @@ class GraphSMOTE(NetworkMethod):
         matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
         neighbours = with_self_loops(weighted_adjacency(graph), device)
         frame = neighbours if self.variant == "T" else self._propagation(graph)
-        attach = partial(
-            AttachedGraph,
-            frame,
-            (frame @ torch.ones(graph.num_nodes, 1, device=device)).squeeze(1),
-            num_new=seeds.numel(),
-            loop=float(self.sound),
-            how=self._normalisation,
-        )
+        sums = (frame @ torch.ones(graph.num_nodes, 1, device=device)).squeeze(1)
+        loop, how = float(self.sound), self._normalisation
+        attach = partial(AttachedGraph, frame, sums, num_new=seeds.numel(), loop=loop, how=how)
         reconstruction = Reconstruction(matrix, device)
         self.net_ = net = self._new_network()
         decoder = EdgeDecoder(self.hidden).to(device)
@@ -123,19 +116,15 @@ class GraphSMOTE(NetworkMethod):
 
     def _weights(self, decoder: EdgeDecoder, one: Tensor, other: Tensor) -> Tensor:
         """Weights of candidate links between known and new nodes, (K,)."""
-        if self.variant == "O" and self.sound:
+        with torch.set_grad_enabled(self.variant == "O" and self.sound):
             scores: Tensor = decoder(one, other)
-            return scores
-        with torch.no_grad():
-            scores = decoder(one, other)
-            return scores if self.variant == "O" else (scores >= 0.5).to(scores)
+        return scores if self.variant == "O" else (scores >= 0.5).to(scores)
 
 
 def candidate_links(neighbours: Tensor, seeds: Tensor, peers: Tensor) -> tuple[Tensor, Tensor]:
     """Link new nodes to their seed, the seed's peer and the neighbours of both.
 
-    `neighbours` is a CSR matrix with self-loops. Returns the new node and the known one of each
-    candidate link, (K,) and (K,).
+    `neighbours` is CSR with self-loops. Returns the new and the known node of each link, (K,).
     """
     num_nodes = neighbours.shape[0]
     keys = []

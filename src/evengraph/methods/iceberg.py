@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import cast, final
 
 from torch import Tensor, nn
 from torch_geometric.data import Data
@@ -27,24 +27,21 @@ class IceBerg(NetworkMethod):
     confidence gets a pseudo-label, and both losses are balanced softmax with their own class sizes.
 
     Args:
-        loss: Loss on labels: `cross_entropy`, `reweight` (times mean class size over class size),
-            `balanced_softmax` or `renode` (`reweight`, with labelled nodes weighted by rank of
-            conflict, as ReNode does by default). Pseudo-labels always use balanced softmax.
+        loss: On labels: `cross_entropy`, `reweight` (by inverse class size), `balanced_softmax`
+            or `renode` (`reweight` with ReNode's weights of nodes); balanced softmax on others.
         pseudo_weight: Weight of the loss on pseudo-labels.
         steps: Propagation steps.
         teleport: Share of a node's own features that each step adds again.
 
     Cost:
-        O(N F h) per epoch, and once O(E F) per propagation step. Propagated features are dense:
-        they take N F numbers.
+        O(N F h) per epoch, and once O(E F) per propagation step. It stores N F dense numbers.
 
     Departs:
         Selection and the length of training are those of the comparison. The published scripts use
         `learning_rate=0.1` (half of that on PubMed): better with few labels on bags of words, but
         training diverges on dense positive features such as those of Amazon Computers. As
         published, the second layer has no weight decay. Classes that are never predicted are left
-        out of the loss on pseudo-labels. The noise-tolerant term, unused in the public scripts, is
-        not implemented.
+        out of the loss on pseudo-labels, as is the noise-tolerant term, unused in public scripts.
 
     Reference:
         Li, Chen, Zhao, Wang, Liu, Zhang, Zhou and Yu, "IceBerg: Debiased Self-Training for
@@ -91,5 +88,4 @@ class _Pointwise(nn.Module):
 
     def forward(self, x: Tensor, propagation: Propagation) -> Tensor:
         """Transform the features of each node."""
-        transformed: Tensor = self.linear(x)
-        return transformed
+        return cast(Tensor, self.linear(x))

@@ -37,8 +37,7 @@ class ImGAGN(NetworkMethod):
 
     Args:
         ratio: Size of a rare class, including new nodes, over that of the largest.
-        minority: How many of the smallest classes are rare; 0: those whose size is closer, by
-            ratio, to the smallest class than to the largest.
+        minority: Number of rare classes; 0: those nearer in ratio to the smallest than the largest.
         generate_every: Epochs of the network per step of the generators.
         noise: Size of the noise vector of a new node.
 
@@ -112,12 +111,10 @@ class ImGAGN(NetworkMethod):
         self, x: Tensor, nodes: Tensor, labels: Tensor, class_counts: Tensor
     ) -> _Generators:
         """One per rare class that needs new nodes."""
-        missing = self._missing(class_counts)
-        generators = [
-            Generator(self.noise, nodes[labels == label], int(missing[label]), label)
-            for label in (missing > 0).nonzero().flatten().tolist()
-        ]
-        return _Generators(x, generators)
+        missing, noise = self._missing(class_counts), self.noise
+        rare = (missing > 0).nonzero().flatten().tolist()
+        each = [Generator(noise, nodes[labels == one], int(missing[one]), one) for one in rare]
+        return _Generators(x, each)
 
 
 class Generated(NamedTuple):
@@ -147,10 +144,9 @@ class Generator(nn.Module):
 
 
 def blend(x: Tensor, members: Tensor, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Features of M new nodes, and their edges: to members with at least the uniform weight.
+    """Features, (M, F), and the new and the known end of each edge, from weights, (M, members).
 
-    `weights` is (M, n) for n members. Returns features, (M, F), and the new node and the known one
-    of each edge, (K,) and (K,).
+    Edges lead to members with at least the uniform weight.
     """
     starts, columns = (weights >= 1 / members.numel()).nonzero(as_tuple=True)
     return weights @ x[members], starts, members[columns]

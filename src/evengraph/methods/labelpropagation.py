@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import final
 
 import torch
@@ -15,7 +16,7 @@ from evengraph.core.task import Task
 from evengraph.methods.bases.method import Method
 from evengraph.metrics.multiclass import validation_score
 from evengraph.ops.features import feature_signatures, matching_signatures
-from evengraph.ops.sparse import Sparse, graph_matrix, propagation_matrix
+from evengraph.ops.sparse import graph_matrix, propagation_matrix
 
 MOST_STEPS = 100_000  # that a saved model may take
 LEAST = 1e-30  # keeps the logarithm finite where a class does not reach a node
@@ -75,25 +76,19 @@ class LabelPropagation(Method):
     def _rounds(self, task: Task) -> Iterator[tuple[Tensor, Tensor]]:
         """Loss and score before any step, after one, after two and so on."""
         labels = task.graph.y[task.train].unsqueeze(1)
-        for spread in self._spreading(task.graph):
-            logits = _logits_of(spread)
+        for logits in self._spreading(task.graph):
             log_likelihood = logits.log_softmax(1)[task.train].gather(1, labels)
             yield -log_likelihood.mean(), validation_score(logits, task)
 
     def _logits(self, graph: Data) -> Tensor:
-        steps = self._spreading(graph)
-        for _ in range(int(self.steps_)):
-            next(steps)
-        return _logits_of(next(steps))
+        return next(islice(self._spreading(graph), int(self.steps_), None))
 
     def _spreading(self, graph: Data) -> Iterator[Tensor]:
-        """How much of each class has reached each node after 0, 1, 2, ... steps, (N, C)."""
-        start = self._start(graph)
-        matrix = graph_matrix(graph)
-        propagation: Sparse = propagation_matrix(matrix, graph.x.device, how="row")
-        spread = start
+        """Logs of how much of each class has reached each node after 0, 1, ... steps, (N, C)."""
+        propagation = propagation_matrix(graph_matrix(graph), graph.x.device, how="row")
+        start = spread = self._start(graph)
         while True:
-            yield spread
+            yield spread.clamp(min=LEAST).log()
             spread = (1 - self.restart) * (propagation @ spread) + self.restart * start
 
     def _start(self, graph: Data) -> Tensor:
@@ -116,7 +111,3 @@ class LabelPropagation(Method):
         most = min(self.max_epochs, MOST_STEPS)
         if self.steps_.numel() != 1 or not 0 <= int(self.steps_) <= most:
             raise ValueError(f"steps must lie between 0 and {most}")
-
-
-def _logits_of(spread: Tensor) -> Tensor:
-    return spread.clamp(min=LEAST).log()

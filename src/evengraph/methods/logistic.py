@@ -94,13 +94,9 @@ class Logistic(Method):
         self.select(task, nodes, *self._table(task.graph, nodes))
 
     def select(self, task: Task, nodes: Tensor, table: Any, factors: Tensor) -> None:
-        """Fit one model per penalty to the rows of some nodes, and keep the best.
+        """Fit one model per penalty to the scaled rows of labelled nodes, and keep the best.
 
-        Args:
-            task: Whose labels to learn.
-            nodes: Its training and validation nodes, (n,).
-            table: Their scaled rows.
-            factors: What each column was multiplied with.
+        The factors are what each column of the table was multiplied with.
         """
         width, device = factors.numel(), self.device_
         first = torch.zeros(self.num_classes_, width + 1, dtype=torch.float64, device=device)
@@ -135,8 +131,7 @@ class Logistic(Method):
         """Loss and score of the untrained model, then of one model per epoch."""
         graph = task.graph
         labels, train = graph.y[task.train], task.train[nodes].cpu().numpy()
-        train_table = table[train]
-        solver = _solver()
+        train_table, solver = table[train], _solver()
         logits = torch.zeros(graph.num_nodes, task.num_classes, device=graph.x.device).double()
         for epoch in range(self.max_epochs + 1):
             if epoch:
@@ -189,9 +184,8 @@ def _solver() -> Any:
     try:
         from sklearn.linear_model import LogisticRegression
     except ImportError:
-        raise ValueError(
-            "scikit-learn is not installed; try: pip install 'evengraph[tables]'."
-        ) from None
+        message = "scikit-learn is not installed; try: pip install 'evengraph[tables]'."
+        raise ValueError(message) from None
     return LogisticRegression(class_weight="balanced", max_iter=ITERATIONS, warm_start=True)
 
 
@@ -200,9 +194,8 @@ def _fitted(solver: Any, table: Any, labels: Tensor) -> Tensor:
     with warnings.catch_warnings():  # a step that ran out of iterations is a model, too
         warnings.simplefilter("ignore")
         solver.fit(table, labels.cpu().numpy())
-    weights = torch.cat(
-        [torch.from_numpy(solver.coef_), torch.from_numpy(solver.intercept_).unsqueeze(1)], dim=1
-    )
+    coefficients, biases = torch.from_numpy(solver.coef_), torch.from_numpy(solver.intercept_)
+    weights = torch.cat([coefficients, biases.unsqueeze(1)], dim=1)
     if weights.shape[0] == 1:  # of two classes, for the second
         weights = torch.cat([torch.zeros_like(weights), weights])
     return weights.to(labels.device, torch.float64)

@@ -27,6 +27,9 @@ EXPERT_PATIENCE = 299  # stops at the same epoch as the public code's 300
 SIDES = {True: "student_of_head", False: "student_of_tail"}  # names in a model folder
 OTHER_SIDE = -1e6  # logit of a class that a node is not routed to: its probability is 0
 
+# the nodes of an expert's set, its log-probabilities for them, and whether their degree is high
+Teacher = tuple[Tensor, Tensor, bool]
+
 
 @final
 @dataclass(kw_only=True)
@@ -46,8 +49,7 @@ class LTE4G(NetworkMethod):
         class_weights: Weight classes by one over their size in stage 1.
         focal_gamma: Exponent of the focal loss in stage 1; 0 is cross-entropy.
         focal_alpha: Factor of the loss without class weights.
-        head_tenths: Share of head classes, in tenths; with only two class sizes, the larger classes
-            are the head.
+        head_tenths: Share of head classes, in tenths; of two class sizes, the larger is the head.
         high_degree: Minimum degree that is high, counting the self-loop.
         pretrain_epochs: Epochs of reconstruction alone.
         expert_epochs: Maximum epochs of an expert, within `max_epochs`; its patience is 300.
@@ -56,8 +58,7 @@ class LTE4G(NetworkMethod):
 
     Cost:
         O(E h + nnz(X) h) per epoch of stage 1, as GCN, a few times that with `reconstruct`;
-        O(n h^2) per later epoch for n labelled nodes; once O(N F) per labelled node of a small
-        class.
+        O(n h^2) per later epoch for n labelled nodes; once O(N F) per one of a small class.
 
     Departs:
         As in the public code, the focal factor uses the mean loss instead of each node's;
@@ -111,15 +112,9 @@ class LTE4G(NetworkMethod):
             propagated = inputs.propagation @ embeddings
             predicted = self.net_.classify(first, inputs.propagation).softmax(1)
         nodes = task.train_nodes
+        known = nodes, graph.y[nodes], prototype_size(task.class_counts)
         self.prototypes_ = class_prototypes(
-            embeddings,
-            predicted,
-            graph.x.float(),
-            neighbours,
-            nodes,
-            graph.y[nodes],
-            prototype_size(task.class_counts),
-            sound=self.sound,
+            embeddings, predicted, graph.x.float(), neighbours, *known, sound=self.sound
         )
         high = neighbours.crow_indices().diff() + 1 >= self.high_degree
         students = {
@@ -135,18 +130,14 @@ class LTE4G(NetworkMethod):
             return super()._logits(graph)
         inputs = self._inputs(graph)
         embeddings = self.net_.embed(self.net_.encoder(*inputs))
-        return self._routed(embeddings, inputs.propagation @ embeddings)
-
-    def _routed(self, embeddings: Tensor, propagated: Tensor) -> Tensor:
-        """Logits of the student that each node is routed to."""
+        propagated = inputs.propagation @ embeddings
         similarity = normalize(embeddings, dim=1) @ normalize(self.prototypes_, dim=1).t()
         to_head = self.head_[similarity.argmax(1)]
         logits: Tensor = embeddings.new_full((len(embeddings), self.head_.numel()), OTHER_SIDE)
         for side, classes in self._sides().items():
-            routed = (to_head == side).nonzero()
-            logits[routed, classes] = self.students_[side].classify_propagated(
-                propagated[routed.squeeze(1)], dropout=False
-            )
+            routed = (to_head == side).nonzero()  # to the student of this side
+            rows, student = propagated[routed.squeeze(1)], self.students_[side]
+            logits[routed, classes] = student.classify_propagated(rows, dropout=False)
         return logits
 
     def _state(self) -> dict[str, Tensor]:
@@ -187,9 +178,8 @@ class LTE4G(NetworkMethod):
                 score = validation_score(net.classify(first, inputs.propagation), task)
             embeddings = net.embed(first, dropout=True)
             logits = net.classifier(embeddings, inputs.propagation, dropout=True)[task.train_nodes]
-            loss = factor * focal_cross_entropy(
-                logits, labels, self.focal_gamma, weights, on_mean=not self.sound
-            )
+            focal = self.focal_gamma, weights
+            loss = factor * focal_cross_entropy(logits, labels, *focal, on_mean=not self.sound)
             if reconstruction:
                 loss = loss + RECONSTRUCTION_WEIGHT * reconstruction(decoder, embeddings)
             return loss, score
@@ -218,7 +208,7 @@ class LTE4G(NetworkMethod):
                 expert = self._train_expert(nodes, val.of_degree(part), classes.numel(), expert)
                 with torch.no_grad():
                     logits = expert.classify_propagated(nodes.x, dropout=False)
-                teachers.append(Teacher(train.high == part, log_softmax(logits, dim=1), part))
+                teachers.append((train.high == part, log_softmax(logits, dim=1), part))
         return self._train_student(train, val, classes.numel(), teachers)
 
     def _train_expert(
@@ -262,14 +252,6 @@ class LTE4G(NetworkMethod):
 
     def _classifier(self, num_classes: int, device: torch.device) -> GraphClassifier:
         return GraphClassifier(self.hidden, self.hidden, num_classes, self.dropout).to(device)
-
-
-class Teacher(NamedTuple):
-    """An expert's predictions for the nodes of its set."""
-
-    mask: Tensor  # its nodes among the labelled nodes of the side, bool, (n,)
-    targets: Tensor  # log-probabilities of the side's classes
-    high: bool
 
 
 class _Nodes(NamedTuple):

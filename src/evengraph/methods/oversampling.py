@@ -23,8 +23,7 @@ class Oversampling(NetworkMethod):
 
     Args:
         copies: Copies of each labelled node of a rare class; 0 fills every class up to the largest.
-        minority: How many of the smallest classes are rare; 0: those whose size is closer, by
-            ratio, to the smallest class than to the largest.
+        minority: Number of rare classes; 0: those nearer in ratio to the smallest than the largest.
         sound: Normalise the enlarged graph, and validate and predict on the original one.
 
     Cost:

@@ -18,8 +18,7 @@ class PCSoftmax(NetworkMethod):
     """Train with the plain loss, then divide each class's probability by its size.
 
     A network trained on unequal classes predicts frequent ones too often. The logarithm of the
-    number of labelled nodes is subtracted from each logit, for predictions and for the validation
-    score.
+    number of labelled nodes is subtracted from each logit, in predictions and in validation.
 
     Cost:
         O(E h + nnz(X) h) per epoch, as GCN.

@@ -29,8 +29,7 @@ class ReNode(NetworkMethod, MarginMethod):
     Args:
         least: Weight of the node with most conflict.
         most: Weight of the node with least.
-        loss: What is weighted: `cross_entropy`, `reweight` (times mean class size over class size)
-            or `balanced_softmax`.
+        loss: `cross_entropy`, `reweight` (by inverse class size) or `balanced_softmax`.
 
     Cost:
         O(E h + nnz(X) h) per epoch, as GCN, and once about 200 products of the graph with C
@@ -38,8 +37,7 @@ class ReNode(NetworkMethod, MarginMethod):
 
     Departs:
         Network and training are by default those of the comparison; the original has half the
-        width, a decaying learning rate, at most 200 epochs, and also offers focal and
-        class-balanced losses.
+        width, a decaying learning rate, at most 200 epochs, and further losses.
 
     Reference:
         Chen, Lin, Zhao, Ren, Li, Zhou and Sun, "Topology-Imbalance Learning for Semi-Supervised

@@ -26,8 +26,7 @@ class Reweight(NetworkMethod):
     Args:
         scale: Additional weight of a rare class; 0 is the plain loss.
         balance: Weight by inverse class size instead.
-        minority: How many of the smallest classes are rare; 0: those whose size is closer, by
-            ratio, to the smallest class than to the largest.
+        minority: Number of rare classes; 0: those nearer in ratio to the smallest than the largest.
 
     Cost:
         O(E h + nnz(X) h) per epoch, as GCN.

@@ -25,10 +25,8 @@ class SMOTE(NetworkMethod):
     labelled node, new nodes are copies.
 
     Args:
-        copies: New nodes for each labelled node of a rare class; 0 fills every class up to the
-            largest.
-        minority: How many of the smallest classes are rare; 0: those whose size is closer, by
-            ratio, to the smallest class than to the largest.
+        copies: New nodes per labelled node of a rare class; 0 fills every class up to the largest.
+        minority: Number of rare classes; 0: those nearer in ratio to the smallest than the largest.
         sound: Interpolate every new node at a point of its own instead of one per class, normalise
             the enlarged graph, and validate and predict on the original one.
 

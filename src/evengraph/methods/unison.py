@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, Literal, final
+from typing import Any, Literal, cast, final
 
 import torch
 from torch import Tensor, nn
@@ -41,8 +41,7 @@ class Unison(Method):
     weight, so with few validation nodes the vote is nearly even.
 
     A third view, Uni-GNN's semantic connectivity, averages the structural view over the most
-    similar nodes. As many networks on the other two views do no worse, so it is not used by
-    default.
+    similar nodes; as many networks on the other two do no worse, so it is off by default.
 
     Args:
         views: Those to use, of `structural,semantic,ego`.
@@ -53,8 +52,7 @@ class Unison(Method):
         steps: Propagation steps of the structural view.
         teleport: Share of a node's own features that each step adds again.
         neighbours: Most similar nodes that the semantic view averages over.
-        batch: Unlabelled nodes per epoch, drawn at random, with at most twice as many labelled
-            ones.
+        batch: Unlabelled nodes per epoch, at random, with at most twice as many labelled ones.
         vote: `validation` weights members by their validation scores, `even` does not.
 
     Cost:
@@ -78,14 +76,9 @@ class Unison(Method):
     suits_heterophily = True
     portfolio = ({},)
     limits = {
-        "members": 1,
-        "hidden": 1,
-        "dropout": "fraction",
-        "components": 1,
+        **dict.fromkeys(("members", "hidden", "components", "neighbours", "batch"), 1),
+        **dict.fromkeys(("dropout", "teleport"), "fraction"),
         "steps": (0, MAX_STEPS),
-        "teleport": "fraction",
-        "neighbours": 1,
-        "batch": 1,
     }
 
     learning_rate: float = 0.03
@@ -142,15 +135,11 @@ class Unison(Method):
         return decays.repeat(len(self.view_names))
 
     def _build_network(self) -> nn.Module:
-        diffusion = Diffusion(self.steps, self.teleport)
-        views = Views(
-            self.view_names,
-            self.num_features_,
-            self.components,
-            diffusion,
-            self.neighbours,
-            self.num_relations_,
+        widths, diffusion = (
+            (self.num_features_, self.components),
+            Diffusion(self.steps, self.teleport),
         )
+        views = Views(self.view_names, *widths, diffusion, self.neighbours, self.num_relations_)
         shape = views.width, self.hidden, self.num_classes_, self.dropout
         return _Network(views, Members(len(self.view_names), self.members, *shape))
 
@@ -179,8 +168,7 @@ class _Network(nn.Module):
 
     def forward(self, graph: Data) -> Tensor:
         """Logits of every member, (M, N, C)."""
-        logits: Tensor = self.members(self.views(graph))
-        return logits
+        return cast(Tensor, self.members(self.views(graph)))
 
 
 class _Training:
@@ -210,10 +198,7 @@ class _Training:
         return self._loss(shard, part, len(labelled)), self.best_scores.mean()
 
     def _loss(self, shard: Shard, part: Part, labelled: int) -> Tensor:
-        """Balanced losses of labels and of each member's own pseudo-labels, and the penalty.
-
-        The labelled rows come first.
-        """
+        """Losses of labels, which come first, and of members' pseudo-labels, and the penalty."""
         net, ranks, size = self.members, self.ranks, part.before(labelled)
         hidden = net.hidden(shard.rows[:, part.rows])
         with torch.no_grad():
@@ -259,10 +244,8 @@ class _Training:
 
     def _validation(self) -> tuple[Tensor, Tensor]:
         """What every member predicts for the validation nodes, (M, V, C), and their labels."""
-        probabilities, labels = [], []
-        for rows, known in self.supply.validation():
-            probabilities.append(self.members(rows).softmax(2))
-            labels.append(known)
+        parts = [(self.members(x).softmax(2), labels) for x, labels in self.supply.validation()]
+        probabilities, labels = zip(*parts, strict=True)
         return torch.cat(probabilities, dim=1), torch.cat(labels)
 
 
@@ -278,14 +261,10 @@ def vote_logits(probabilities: Tensor, votes: Tensor) -> Tensor:
 
 
 def vote_weights(scores: Tensor, counts: Tensor) -> Tensor:
-    """Weights of votes: one standard error behind the best divides the weight by e.
+    """Weights of votes: one standard error behind the best divides the weight by e, (M,).
 
-    The error is that of a mean recall over classes, for a model as good as the best.
-
-    Shapes:
-        scores: (M,), between 0 and 1
-        counts: (C,), validation nodes per class
-        returns: (M,), sum to one
+    The error is that of a mean recall over classes, for a model as good as the best; `counts` are
+    the validation nodes of each class.
     """
     level = scores.max().clamp(0.05, 0.95)
     error = (level * (1 - level) * (1 / counts).sum()).sqrt() / len(counts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import cast, final
 
 import torch
 from torch import Tensor, nn
@@ -16,13 +16,7 @@ from evengraph.metrics.multiclass import validation_score
 from evengraph.nn.networks import CONVS, Backbone, Inputs
 from evengraph.ops.pseudo import PseudoLabels
 from evengraph.ops.semantic import cluster_means, kmeans
-from evengraph.ops.sparse import (
-    Normalisation,
-    Sparse,
-    propagation_matrix,
-    sparsify,
-    weighted_adjacency,
-)
+from evengraph.ops.sparse import Sparse, propagation_matrix, sparsify, weighted_adjacency
 from evengraph.ops.synthesis import Propagation
 
 
@@ -35,21 +29,18 @@ class UNREAL(Method):
     each cluster gets the class with the nearest mean of labelled nodes. Nodes whose cluster and
     prediction agree are candidates, ranked by distance to the class mean and by confidence; the
     less the two rankings agree, the more distance counts. The best few of each class, except those
-    almost as close to another class, join the labelled nodes. A final stage continues training the
-    last network.
+    almost as close to another class, become labelled. A final stage goes on with the last network.
 
     Args:
         rounds: Rounds of pseudo-labels.
         round_epochs: Epochs per round.
         quota: Maximum number of nodes that join a class in a round.
         clusters: Clusters of the embeddings.
-        persistence: Weight of each rank relative to the one above it when the two rankings are
-            compared, in [0, 1).
+        persistence: Weight of each rank relative to the one above when rankings are compared.
         margin: How much farther the second nearest class mean must be than the nearest, in squared
             distance, as a share of the latter.
         hidden: Width of both convolutions.
-        backbone: `gcn` (symmetric), `sage` (GraphSAGE with means: a node's own features have
-            separate weights) or `gat` (attention, in eight heads).
+        backbone: `gcn` (symmetric), `sage` (GraphSAGE with means) or `gat` (eight heads).
 
     Cost:
         O(E h + nnz(X) h) per epoch, rounds times round_epochs of them before the final stage;
@@ -60,8 +51,7 @@ class UNREAL(Method):
         Overlap compares the two rankings; the public code compares lists of ranks, which is not the
         same. Batch-norm statistics are exactly those of the weights that predict. Selection is
         that of the comparison. The learning rate is constant. Convolutions start with the weights
-        of the comparison's, uniform by the number of outputs; the other methods on the public split
-        have PyG's.
+        of the comparison's, uniform by the number of outputs, not with PyG's.
 
     Reference:
         Yan, Zhang, Li, Zhou and Huang, "UNREAL: Unlabeled Nodes Retrieval and Labeling for
@@ -123,39 +113,31 @@ class UNREAL(Method):
         self._train(net, epoch, **limits, main=length is None, recordable=True)
 
     def _logits(self, graph: Data) -> Tensor:
-        logits: Tensor = self.net_(*self._inputs(graph))
-        return logits
+        return cast(Tensor, self.net_(*self._inputs(graph)))
 
     def _inputs(self, graph: Data) -> Inputs:
-        matrix = weighted_adjacency(graph)
-        propagation = propagation_matrix(matrix, graph.x.device, how=self._normalisation)
+        matrix, device, mean = weighted_adjacency(graph), graph.x.device, self.backbone == "sage"
+        propagation = propagation_matrix(matrix, device, how="row" if mean else "symmetric")
         return Inputs(sparsify(graph.x.float()), propagation)
 
-    @property
-    def _normalisation(self) -> Normalisation:
-        return "row" if self.backbone == "sage" else "symmetric"
-
     def _build_network(self) -> nn.Module:
-        widths = self.num_features_, self.hidden, self.num_classes_
-        return _Network(*widths, self.backbone).eval()
+        return _Network(self).eval()
 
     def _retrieve(self, embeddings: Tensor, probabilities: Tensor, labels: Tensor) -> PseudoLabels:
         """The pseudo-labels of a round."""
-        classes = cluster_classes(
-            embeddings, labels, probabilities.shape[1], self.clusters, int(torch.randint(2**31, ()))
-        )
+        num_classes, seed = probabilities.shape[1], int(torch.randint(2**31, ()))
+        classes = cluster_classes(embeddings, labels, num_classes, self.clusters, seed)
         confidence, predicted = probabilities.max(1)
-        means = class_means(embeddings, labels, probabilities.shape[1])
+        means = class_means(embeddings, labels, num_classes)
         distances = torch.cdist(embeddings, means).square()  # (N, C)
         nearest = distances.topk(min(2, distances.shape[1]), dim=1, largest=False).values
         clear = nearest[:, -1] - nearest[:, 0] > self.margin * nearest[:, 0]
         agreed = (labels < 0) & (classes == predicted)
         selected = []
-        for label in range(probabilities.shape[1]):
+        for label in range(num_classes):
             nodes = (agreed & (predicted == label)).nonzero().squeeze(1)
             order = joint_order(distances[nodes, label], confidence[nodes], self.persistence)
-            nodes = nodes[order]
-            selected.append(nodes[clear[nodes]][: self.quota])
+            selected.append(nodes[order][clear[nodes[order]]][: self.quota])
         nodes = torch.cat(selected)
         return PseudoLabels(nodes, predicted[nodes])
 
@@ -208,29 +190,21 @@ def rank_biased_overlap(one: Tensor, other: Tensor, persistence: float) -> float
 class _Network(nn.Module):
     """Two blocks of convolution, batch norm and PReLU, then a linear layer."""
 
-    def __init__(
-        self, num_features: int, hidden: int, num_classes: int, backbone: Backbone
-    ) -> None:
+    def __init__(self, method: UNREAL) -> None:
         super().__init__()
-        conv = CONVS[backbone]
-        self.convs = nn.ModuleList([conv(num_features, hidden), conv(hidden, hidden)])
+        conv, hidden = CONVS[method.backbone], method.hidden
+        self.convs = nn.ModuleList([conv(method.num_features_, hidden), conv(hidden, hidden)])
         self.norms = nn.ModuleList(nn.BatchNorm1d(hidden, momentum=1.0) for _ in range(2))
         self.activations = nn.ModuleList(nn.PReLU() for _ in range(2))
-        self.linear = nn.Linear(hidden, num_classes)
+        self.linear = nn.Linear(hidden, method.num_classes_)
 
     def forward(self, x: Tensor | Sparse, propagation: Propagation) -> Tensor:
         """Logits of all nodes."""
-        logits: Tensor = self.linear(self.embed(x, propagation))
-        return logits
+        return cast(Tensor, self.linear(self.embed(x, propagation)))
 
     def embed(self, x: Tensor | Sparse, propagation: Propagation) -> Tensor:
         """What the linear layer classifies."""
-        for layer, conv in enumerate(self.convs):
-            x = self.activate(layer, conv(x, propagation))
+        for conv, norm, activate in zip(self.convs, self.norms, self.activations, strict=True):
+            x = activate(norm(conv(x, propagation)))
         assert isinstance(x, Tensor)
         return x
-
-    def activate(self, layer: int, convolved: Tensor) -> Tensor:
-        """What follows a convolution."""
-        output: Tensor = self.activations[layer](self.norms[layer](convolved))
-        return output

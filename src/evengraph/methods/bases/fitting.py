@@ -108,10 +108,7 @@ def train_groups(groups: Sequence[_Group], all_fitted: Callable[[], bool]) -> No
 
 
 class _Group:
-    """Methods that are fitted as one batch, or a single one, on their own stream.
-
-    `members` are their indices among all fits.
-    """
+    """Methods that are fitted as one batch, or a single one, on their own stream."""
 
     def __init__(
         self, members: Sequence[int], fits: Sequence[Fit], slots: int, on_fit: Callable[[int], None]
@@ -168,12 +165,8 @@ def _fit_group(
         fits[index].method.fitted_ = True
         on_fit(index)
 
-    batch = [
-        fits[index]._replace(
-            task=fits[index].task.hide_test_labels(), on_fitted=partial(on_fitted, index)
-        )
-        for index in members
-    ]
+    hidden = {index: fits[index].task.hide_test_labels() for index in members}
+    batch = [fits[i]._replace(task=hidden[i], on_fitted=partial(on_fitted, i)) for i in members]
     yield from fit_batch(batch, slots)
 
 

@@ -61,9 +61,7 @@ from evengraph.training import Callback, Epoch, History, train, train_stepwise
 from evengraph.training.loop import Checkpoint, epoch_bar
 from evengraph.training.ranks import ALONE, Ranks
 
-BACKBONE_TITLES = {"sage": "GraphSAGE", "gat": "GAT"}
-"""Titles of backbones in tables; GCN is not mentioned."""
-
+BACKBONE_TITLES = {"sage": "GraphSAGE", "gat": "GAT"}  # in tables; GCN is not mentioned
 
 SHARED_SEARCH_SPACE: Mapping[str, Sequence[Any]] = {
     "learning_rate": (0.01, 0.003, 0.03),
@@ -91,10 +89,8 @@ class _Fitted:
     labelled_: Labelled
     device_: torch.device
     net_: Any
-    summary_: Sequence[str]
-    """Summary of the fit, one sentence per line; empty for most methods."""
-    notes_: Sequence[str]
-    """What went otherwise than expected in the fit, a sentence each; usually empty."""
+    summary_: Sequence[str]  # of the fit, one sentence per line; empty for most methods
+    notes_: Sequence[str]  # what went otherwise than expected, a sentence each
 
 
 @dataclass(kw_only=True)
@@ -103,8 +99,7 @@ class Method(_Fitted, ABC):
 
     Authors write `_fit` and `_logits`. A method whose `net_` is made by `_build_network` can be
     saved; one with other state also writes `_state` and `_load_state`. Attributes that fitting
-    creates end in an underscore. Parameters can be read and set as in scikit-learn, and
-    `sklearn.base.clone` works.
+    creates end in an underscore. Parameters are read, set and cloned as in scikit-learn.
 
     Args:
         learning_rate: Adam's learning rate.
@@ -413,8 +408,7 @@ class Method(_Fitted, ABC):
                 f"{shape} values."
             )
         if probabilities.isnan().any():
-            message = f"{self.title} predicts NaN.{describe_large(graph.x)}"
-            raise FloatingPointError(message)
+            raise FloatingPointError(f"{self.title} predicts NaN.{describe_large(graph.x)}")
         return probabilities
 
     def predict_task(self, task: Task) -> Tensor:
@@ -567,14 +561,7 @@ def learn(
 ) -> None:
     """Run the body of a fit with the random state of a seed, after `reset`.
 
-    Args:
-        method: What is fitted.
-        body: Trains it.
-        seed: Seed of everything random.
-        on_epoch: Called with the history after every epoch.
-        progress: Show a progress bar; by default on a terminal only.
-        ranks: The processes that train together.
-        checkpoint: Where training is saved as it goes on, and continues.
+    The `ranks` are processes that train together; training continues from the `checkpoint`.
     """
     method._ranks, method._checkpoint = ranks, checkpoint
     with epoch_bar(method.title, progress) as show:
@@ -687,15 +674,9 @@ class Committee(NamedTuple):
         return Committee(*(part.to(device) for part in self))
 
     def interval(self, classes: Tensor, share: float = 0.8) -> tuple[Tensor, Tensor]:
-        """Between which probabilities of a class most of the votes lie, by weight.
+        """Between which probabilities of a class per node a share of the votes lies, by weight.
 
-        Args:
-            classes: One class per node.
-            share: Of the votes; the rest is cut off at both ends.
-
-        Shapes:
-            classes: int64, (N,)
-            returns: (N,) each
+        What is beyond the share is cut off at both ends. `classes` is int64, (N,), as the ends are.
         """
         members = self.probabilities.shape[0]
         index = classes.expand(members, -1).unsqueeze(2)
@@ -712,16 +693,13 @@ class Committee(NamedTuple):
     def agreement(self, predicted: Tensor) -> Tensor:
         """The share of the votes, by weight, that each node's predicted class gets.
 
-        Shapes:
-            predicted: int64, (N,)
-            returns: (N,), between 0 and 1
+        `predicted` is int64, (N,); the shares are (N,).
         """
         votes = (self.probabilities.argmax(2) == predicted).to(self.weights)
         return (self.weights @ votes).clamp(0, 1)
 
 
-LARGE = 1e9
-"""Features from which on single precision may overflow: networks multiply them several times."""
+LARGE = 1e9  # features from which on single precision may overflow: they are multiplied often
 
 
 def check_task(task: Task) -> None:
@@ -842,19 +820,12 @@ def same_graph(one: Data, other: Data) -> bool:
 
 
 TYPICAL_EPOCHS = 300
-
+# of the graphs on which methods were measured; an edge weighs as much as so many numbers
 DEGREE, FEATURES, WIDTH, EDGE = 10, 64, 64, 8
-"""Of the graphs on which methods were measured; an edge weighs as much as so many numbers."""
-
-ENTRY, SPARSE_BELOW, SAMPLE = 4, 0.25, 1000
-"""Numbers that an entry of sparse features weighs as much as; below which density they are sparse;
-and rows from which that is estimated."""
-
-DENSE = {"boosting", "iceberg", "logistic"}
-"""Methods that store all features of a node, also where most of them are zero."""
-
-MARGIN = 2.0
-"""Times the free memory that an estimate may be: it can be off by as much."""
+ENTRY = 4  # numbers that an entry of sparse features weighs as much as
+SPARSE_BELOW, SAMPLE = 0.25, 1000  # density of sparse features, and rows to estimate it from
+DENSE = {"boosting", "iceberg", "logistic"}  # these store all features, also where most are zero
+MARGIN = 2.0  # times the free memory that an estimate may be: it can be off by as much
 
 
 class Cost(NamedTuple):
@@ -869,12 +840,7 @@ def estimate(
 ) -> Cost | None:
     """What a method takes, if it grows with nodes, edges and features; None if not measured.
 
-    Args:
-        method: Its name in `METHODS`.
-        num_nodes: N.
-        num_edges: E, two for each undirected edge.
-        num_features: F.
-        width: `stored_width` of the features, for methods that keep sparse ones sparse.
+    An undirected edge counts as two; `width` is the `stored_width` of the features.
     """
     measured = _measurements().get(method)
     if measured is None:
@@ -890,9 +856,6 @@ def stored_width(x: Any) -> float:
     """Numbers that a row of features takes while a method learns that keeps sparse ones sparse.
 
     From a sample of rows. An entry is stored with its column, in the matrix and its transpose.
-
-    Shapes:
-        x: (N, F), of torch or NumPy
     """
     some = x[:: max(len(x) // SAMPLE, 1)]
     rows = some if isinstance(some, torch.Tensor) else torch.from_numpy(np.array(some))
@@ -915,11 +878,8 @@ def check_memory(method: Method, task: Task) -> None:
 
 
 @cache
-def _measurements() -> dict[str, tuple[float, float, float]]:
+def _measurements() -> dict[str, list[float]]:
     """Bytes, microseconds and microseconds per epoch of each method, for a node."""
     text = files("evengraph.methods").joinpath("costs.csv").read_text(encoding="utf-8")
-    columns = ("bytes_per_node", "microseconds_per_node", "microseconds_per_node_and_epoch")
-    return {
-        row["method"]: (float(row[columns[0]]), float(row[columns[1]]), float(row[columns[2]]))
-        for row in csv.DictReader(text.splitlines())
-    }
+    _, *rows = csv.reader(text.splitlines())
+    return {name: [float(value) for value in values[:3]] for name, *values in rows}

@@ -75,12 +75,9 @@ class EnlargedGraph:
 
     def examples(self, task: Task) -> tuple[Tensor, Tensor]:
         """Rows of the labelled nodes and of the copies, and their labels."""
-        num_nodes, labels = task.graph.num_nodes, task.graph.y
-        copies = num_nodes + torch.arange(self.new.shape[0], device=self.new.device)
-        return (
-            torch.cat([task.train_nodes, copies]),
-            torch.cat([labels[task.train_nodes], labels[self.originals]]),
-        )
+        nodes, labels = task.train_nodes, task.graph.y
+        copies = task.graph.num_nodes + torch.arange(self.new.shape[0], device=self.new.device)
+        return torch.cat([nodes, copies]), torch.cat([labels[nodes], labels[self.originals]])
 
     def repeated(self, propagation: Sparse) -> GraphWithCopies:
         """A normalised matrix with the rows and columns of the originals once more.
@@ -91,10 +88,8 @@ class EnlargedGraph:
 
     def normalised(self, graph: Data, how: Normalisation) -> GraphWithCopies:
         """The enlarged graph, normalised afterwards."""
-        matrix = weighted_adjacency(graph)
-        return GraphWithCopies.normalised(
-            with_self_loops(matrix, graph.x.device), self.originals, how
-        )
+        looped = with_self_loops(weighted_adjacency(graph), graph.x.device)
+        return GraphWithCopies.normalised(looped, self.originals, how)
 
     def with_copies(self, graph: Data, propagation: GraphWithCopies) -> Inputs:
         """Features of the graph and of the copies, with the enlarged propagation."""
@@ -117,13 +112,6 @@ class EnlargedGraph:
             self.signatures = node_signatures(self.graph.x, self.graph.edge_index)
         return {"new": self.new, "seeds": self.originals, "signatures": self.signatures}
 
-    @classmethod
-    def from_state(cls, state: Mapping[str, Tensor]) -> Self | None:
-        """What `state` returned; None if there were no copies."""
-        if "new" not in state:
-            return None
-        return cls(state["new"], state["seeds"], signatures=state["signatures"])
-
 
 NetworkKind = Literal["comparison", "plain"]
 DEFAULT_BACKBONE: Backbone = "gcn"
@@ -140,8 +128,7 @@ class NetworkMethod(Method):
         backbone: `gcn`, `sage` (GraphSAGE with means, whatever the normalisation: a node's own
             features have separate weights) or `gat` (attention, in up to eight heads).
         network: `comparison` has a linear layer after the convolutions; `plain` has none, uses
-            PyG's initial weights and exempts the second convolution from weight decay, as in the
-            papers on public splits.
+            PyG's initial weights and exempts the second convolution from weight decay.
 
     Args:
         hidden: Width of both convolutions.
@@ -167,10 +154,8 @@ class NetworkMethod(Method):
     def _loss(self, task: Task) -> Callable[[Tensor], Tensor]:
         """The training loss as a function of the logits of all nodes."""
         labels = task.graph.y[task.train_nodes]
-        weights, offsets, _ = self._class_terms(task.class_counts)
-        return lambda logits: class_cross_entropy(
-            logits[task.train_nodes], labels, weights, offsets
-        )
+        terms = self._class_terms(task.class_counts)[:2]
+        return lambda logits: class_cross_entropy(logits[task.train_nodes], labels, *terms)
 
     def _class_terms(self, class_counts: Tensor) -> ClassTerms:
         """What the loss does per class, given the number of labelled nodes of each."""
@@ -183,13 +168,9 @@ class NetworkMethod(Method):
         else:
             inputs = self._inputs(graph)
         logits: Tensor = self.net_(*inputs)
-        return self._predicted(logits[: graph.num_nodes])
-
-    def _predicted(self, logits: Tensor) -> Tensor:
-        """The logits with the terms of the classes."""
         labels = self.labelled_.labels
         counts = scatter_sum(torch.ones_like(labels), labels, self.num_classes_)
-        return self._class_terms(counts).predict(logits)
+        return self._class_terms(counts).predict(logits[: graph.num_nodes])
 
     def _inputs(self, graph: Data) -> Inputs:
         return Inputs(sparsify(graph.x.float()), self._propagation(graph))
@@ -216,7 +197,10 @@ class NetworkMethod(Method):
 
     def _load_state(self, state: Mapping[str, Tensor]) -> None:
         super()._load_state(state)
-        self.enlarged_ = EnlargedGraph.from_state(state)
+        self.enlarged_ = None
+        if "new" in state:
+            new, originals = state["new"], state["seeds"]
+            self.enlarged_ = EnlargedGraph(new, originals, signatures=state["signatures"])
 
     # Training
 
@@ -371,10 +355,8 @@ def above_mean(confidence: Tensor, ranks: Ranks = ALONE, total: int = 0) -> Tens
     Of several processes each has some of the `total` nodes.
     """
     mean = ranks.sum(ranks.share_of_mean(confidence, total))
-    if not ranks.is_alone:
-        largest = ranks.max(pad(confidence, (0, 1)).amax(-1))  # a process may have no node
-    else:
-        largest = confidence.amax(-1)
+    padded = confidence if ranks.is_alone else pad(confidence, (0, 1))  # one may have no node
+    largest = ranks.max(padded.amax(-1))
     return confidence >= mean.minimum(largest).unsqueeze(-1)  # a mean is rounded
 
 
@@ -383,12 +365,8 @@ def pseudo_label_loss(
 ) -> Tensor:
     """Mean balanced softmax of the selected pseudo-labels, at least one, by their class sizes.
 
-    Of several processes each has some of the nodes, and gets a share of the loss.
-
-    Shapes:
-        logits: (n, C), or (M, n, C) of several members
-        predicted, selected: (n,) or (M, n)
-        returns: () or (M,)
+    Of one network, logits are (n, C); of M members, (M, n, C), and the loss is (M,). Of several
+    processes each has some of the nodes, and gets a share of the loss.
     """
     classes = torch.arange(logits.shape[-1], device=logits.device)
     hits = (predicted.unsqueeze(-1) == classes) & selected.unsqueeze(-1)

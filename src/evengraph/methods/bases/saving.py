@@ -18,12 +18,8 @@ from evengraph.core.errors import first_line, one_line_errors
 from evengraph.core.files import compact_number_lists, locked, temporary_folder, write_atomic
 from evengraph.report.model_card import MARK, model_card
 
-FORMAT = 1
-"""Incremented when older versions of evengraph can no longer read what is written."""
-
-MAIN = "model.json"
-CARD = "README.md"
-
+FORMAT = 1  # incremented when older versions of evengraph can no longer read what is written
+MAIN, CARD = "model.json", "README.md"
 # tensors without a description, and temporary files: what a save that was killed leaves
 LEFT_BY_SAVE = re.compile(
     r"tensors-[0-9a-f]{12}\.safetensors|\.(model\.json|README\.md|tensors-[^/]*)\.[^/]*"
@@ -69,7 +65,9 @@ def write_model(
     """
     folder = Path(folder)
     check_model_folder(folder)
-    content = _encoded(tensors)
+    # a copy of each: safetensors refuses tensors that share memory
+    plain = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
+    content: bytes = _safetensors().save(plain)
     digest = hashlib.sha256(content).hexdigest()
     name = f"tensors-{digest[:12]}.safetensors"
     main = {"format": FORMAT, "evengraph": _version(), **about}
@@ -80,8 +78,16 @@ def write_model(
     files = {name: content, MAIN: text}
     if card:
         files[CARD] = card.encode(errors="replace")
-    if not folder.exists() and _write_new(folder, files):
-        return
+    if not folder.exists():
+        with temporary_folder(folder) as temporary:
+            _write(temporary, files)
+            os.chmod(temporary, 0o755)  # it is private at first; models are meant to be shared
+            try:
+                os.rename(temporary, folder)
+                return
+            except OSError:
+                if not folder.is_dir():  # otherwise another process made it meanwhile
+                    raise
     with locked(folder):
         _write(folder, files)
 
@@ -95,25 +101,15 @@ def make_card(method: Any, about: Mapping[str, Any], folder: str | Path) -> str:
     return model_card(about, title=method.full_title, counts=counts, folder=name, date=date)
 
 
-def _write_new(folder: Path, files: Mapping[str, bytes]) -> bool:
-    """Write a folder that does not exist yet; False if another process made it meanwhile."""
-    with temporary_folder(folder) as temporary:
-        _write(temporary, files)
-        os.chmod(temporary, 0o755)  # it is private at first; models are meant to be shared
-        try:
-            os.rename(temporary, folder)
-        except OSError:
-            if not folder.is_dir():
-                raise
-            return False
-    return True
-
-
 def check_model_folder(folder: Path) -> None:
     """Raise ValueError for a folder that holds something other than a model."""
     if folder.is_dir():
         others = any(not LEFT_BY_SAVE.fullmatch(path.name) for path in folder.iterdir())
-        if others and not _is_model(folder):
+        try:
+            is_model = _is_ours(json.loads((folder / MAIN).read_text(encoding="utf-8")))
+        except (OSError, ValueError):
+            is_model = False
+        if others and not is_model:
             raise ValueError(f"{folder} holds other files and no model: choose another folder.")
     elif folder.exists() or folder.is_symlink():
         raise ValueError(f"{folder} is a file: choose a folder.")
@@ -150,8 +146,10 @@ def _read_description(folder: Path) -> dict[str, Any]:
             f"{folder} was saved by evengraph {about['evengraph']} in format {about['format']!r}, "
             f"this is {_version()} and reads format {FORMAT}: use that version, or fit again."
         )
-    if not _is_text(about):
-        raise ValueError(f"{main} is damaged: it holds halves of surrogate pairs.")
+    try:  # JSON can escape what UTF-8 cannot hold, and so neither print nor write
+        json.dumps(about, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{main} is damaged: it holds halves of surrogate pairs.") from None
     if about.pop("seal", None) != seal(about):
         raise ValueError(f"{main} is damaged: it is not what was saved. Copy or save it again.")
     return dict(about)
@@ -160,15 +158,6 @@ def _read_description(folder: Path) -> dict[str, Any]:
 def seal(about: Mapping[str, Any]) -> str:
     """A hash of a description: with swapped class names, every prediction would be wrong."""
     return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
-
-
-def _is_text(about: Any) -> bool:
-    """Whether every string can be printed and written: JSON can escape what UTF-8 cannot hold."""
-    try:
-        json.dumps(about, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def pack(name: str, module: nn.Module) -> dict[str, Tensor]:
@@ -189,8 +178,7 @@ def unpack(name: str, module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
 def _write(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write the tensors, then the JSON file that names them; then delete what is no part of it.
 
-    The caller holds the folder: no other process is writing to it. A README.md that a user wrote
-    stays.
+    The caller holds the folder: no other process writes to it. A README.md of a user stays.
     """
     for name, content in files.items():
         if name != CARD or _is_card(folder / name):
@@ -208,13 +196,6 @@ def _is_card(path: Path) -> bool:
     except FileNotFoundError:
         return True
     except OSError:
-        return False
-
-
-def _is_model(folder: Path) -> bool:
-    try:
-        return _is_ours(json.loads((folder / MAIN).read_text(encoding="utf-8")))
-    except (OSError, ValueError):
         return False
 
 
@@ -237,13 +218,6 @@ def _tensors(folder: Path, about: dict[str, Any]) -> dict[str, Tensor]:
     except Exception as error:  # of safetensors, which has a class of its own, or of torch
         raise ValueError(f"{path} is damaged: {first_line(error)}.") from None
     return tensors
-
-
-def _encoded(tensors: Mapping[str, Tensor]) -> bytes:
-    # A copy of each: safetensors refuses tensors that share memory.
-    plain = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
-    content: bytes = _safetensors().save(plain)
-    return content
 
 
 def _safetensors() -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import torch
 from torch import Tensor
@@ -17,16 +17,15 @@ from evengraph.ops.semantic import cluster_means, nearest_mean
 from evengraph.ops.sparse import Sparse
 
 Features: TypeAlias = "Tensor | Sparse"
-FindClusters = Callable[[int, Features], Tensor]
-"""The cluster of each node in a layer, from the layer's input."""
+FindClusters = Callable[[int, Features], Tensor]  # of a layer, from its input
 
+# what the names in the parameter `readings` of version 0.2.0 stand for
 READINGS: Mapping[str, Mapping[str, Any]] = {
     "mean-loss": {"mean_loss": True},
     "unit-rows": {"unit_rows": True},
     "stop-on-loss": {"stop_on": "loss"},
     "stop-on-accuracy": {"stop_on": "accuracy"},
 }
-"""What the names in the parameter `readings` of version 0.2.0 stand for."""
 
 
 class UnifiedMethod(Method):
@@ -112,10 +111,8 @@ class UnifiedMethod(Method):
             raise ValueError("A loaded model does not hold its graph: call embeddings(graph).")
         graph = self.graph_ if graph is None else self._model_input(graph)
         quick = self._quick("embeddings")
-        result: tuple[Tensor, Tensor | None] = (quick or self._embeddings)(graph)
-        return result
-
-    def _embeddings(self, graph: Data) -> tuple[Tensor, Tensor | None]:
+        if quick is not None:
+            return cast("tuple[Tensor, Tensor | None]", quick(graph))
         find, found = self._known_or_nearest(graph), list[Tensor]()
 
         def recorded(layer: int, h: Features) -> Tensor:
