@@ -107,7 +107,7 @@ def test_mistakes_with_a_model(model, shop, capsys):
     known = ["--known", "shop"]
     capsys.readouterr()
     for arguments, words in (
-        (["explain", "model", "nobody"], "ids are like a-000. A new one? Name --new-nodes"),
+        (["explain", "model", "nobody"], "like a-000, a-001, a-002. A new one? Name --new-nodes"),
         (["explain", "model", "a-003", "--out", "why.png"], ".svg"),
         (["explain", "model", "new-1", "--new-nodes", "n.csv"], "--new-edges must name"),
         (["explain", "model", "new-1", "--new-edges", "e.csv"], "goes with --new-nodes"),

@@ -164,13 +164,14 @@ def methods() -> list[str]:
     """Names of all methods, in the order of `METHODS`."""
     text = files("evengraph").joinpath("methods", "__init__.py").read_text(encoding="utf-8")
     plugins = [entry.name for entry in entry_points(group="evengraph.methods")]
-    return [*re.findall(r'^ +"(\w+)": \w+,$', text, flags=re.M), *plugins]
+    built_in = re.findall(r"^from evengraph\.methods\.\w+ import ([A-Z]\w*) as", text, flags=re.M)
+    return [*map(str.lower, built_in), *plugins]
 
 
 def experiments() -> list[str]:
     """Names of all experiments, those of the paper first."""
     text = files("evengraph").joinpath("lab", "sources.py").read_text(encoding="utf-8")
-    tables = re.findall(r"^(?:EXPERIMENTS|BEYOND) = \((.*?)\)", text, flags=re.M | re.S)
+    tables = re.findall(r"^(?:EXPERIMENTS|BEYOND) = \((.*?)\)$", text, flags=re.M | re.S)
     return re.findall(r'"(\w+)"', " ".join(tables))
 
 

@@ -39,7 +39,6 @@ from evengraph.pipeline.executor import (
     Job,
     LoadedGraph,
     OnEnd,
-    OnFit,
     Result,
     describe,
 )
@@ -258,15 +257,13 @@ def run(
     plan: RunPlan,
     executor: Executor | None = None,
     *,
-    on_fit: OnFit | None = None,
     on_end: OnEnd = lambda job, result: None,
     keep_best: bool = False,
 ) -> RunResults:
     """Run every method with every seed, by default here on the CPU.
 
     Ctrl-C ends the run with the splits that all methods have completed. A method that fails is left
-    out; the others go on. `on_fit` sees fits of this process only; `keep_best` keeps the best fit
-    of each method over its seeds.
+    out; the others go on. `keep_best` keeps the best fit of each method over its seeds.
     """
     executor = executor or Executor(keep_interrupted=True)
     ended: list[tuple[Job, Result]] = []
@@ -277,12 +274,9 @@ def run(
         on_end(job, result)
 
     def see(job: Job, fitted: FittedMethod) -> None:
-        if keep_best:
-            fits.setdefault(job.label, Selection(len(plan.seeds) > 1)).add(fitted)
-        if on_fit is not None:
-            on_fit(job, fitted)
+        fits.setdefault(job.label, Selection(len(plan.seeds) > 1)).add(fitted)
 
-    if keep_best or on_fit is not None:
+    if keep_best:
         executor = replace(executor, on_fit=see)
     try:
         stopped = not executor.execute(plan.jobs(), keep)
