@@ -79,3 +79,8 @@ def test_every_picture_is_drawn_by_a_script_or_by_hand():
     docs = ROOT / "docs"
     found = [path.relative_to(docs) for kind in ("svg", "png") for path in docs.rglob(f"*.{kind}")]
     assert {path.parts[0] for path in found} == drawn
+
+
+def test_the_methods_are_counted():
+    built_in = [name for name in eg.METHODS if name not in eg.METHODS.packages]
+    assert f"[{len(built_in)} methods](" in README

@@ -27,3 +27,9 @@ def write(path, *rows):
 def read(path):
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
+
+
+def rewrite(path, change):
+    """Change cells of every row: `change` gets its place and the row, and gives the new ones."""
+    rows = [row | change(place, row) for place, row in enumerate(read(path))]
+    write(path, list(rows[0]), *(row.values() for row in rows))

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
+from evengraph.disk.tables import ArrayTable
+
 
 @dataclass(frozen=True, eq=False)
 class Arrays:
-    """A graph in CSR form in memory, with what `Links` asks for."""
+    """A graph in CSR form in memory, with what a `Workspace` asks a packed one for."""
 
     matrix: sp.csr_matrix
     weighted: bool = False
@@ -19,7 +21,7 @@ class Arrays:
         return self.matrix.shape[0]
 
     @property
-    def content_hash(self):
+    def edges_hash(self):
         parts = self.matrix.indptr, self.matrix.indices, self.matrix.data
         return hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()
 
@@ -33,6 +35,12 @@ class Arrays:
             "indices": self.matrix.indices,
             "edge_weight": self.matrix.data.astype(np.float32),
         }[name]
+
+
+def table_of(x, kind=ArrayTable):
+    """A table in memory."""
+    array = np.ascontiguousarray(x)
+    return kind(lambda: array, hashlib.sha256(array.tobytes()).hexdigest())
 
 
 def random_matrix(num_nodes, degree, seed, weighted=False):

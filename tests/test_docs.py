@@ -253,8 +253,3 @@ def test_the_reference_names_every_method_and_everything_that_is_exported():
     assert all(f"::: evengraph.methods.{name}\n" in documented for name in methods)
     exported = {name for name in dir(eg) if not name.startswith("_")} - methods
     assert [name for name in exported if not re.search(rf"\b{name}\b", reference)] == []
-
-
-def test_the_readme_counts_the_methods():
-    built_in = [name for name in eg.METHODS if name not in eg.METHODS.packages]
-    assert f"[{len(built_in)} methods](" in text(ROOT / "README.md")

@@ -39,11 +39,6 @@ def test_more_rows_are_explained_with_the_stored_encoder(model, shop, capsys):
     assert "steps away" in capsys.readouterr().out
 
 
-def test_a_picture_is_an_svg_file(model, capsys):
-    assert call("explain", "model", "a-003", "--out", "why.png") == 2
-    assert ".svg" in capsys.readouterr().err
-
-
 def test_a_new_node_is_explained_beside_the_known_ones(model, new, shop, capsys):
     assert call("predict", "model", *new, "--known", "shop", "--out", "p.csv") == 0
     row = read(shop / "p.csv")[0]
@@ -55,12 +50,6 @@ def test_a_new_node_is_explained_beside_the_known_ones(model, new, shop, capsys)
         sure = 100 * float(row["probability"])
         assert f"new-1 is {row['class']} with {sure:.1f}%" in shown
         assert "steps away" in shown
-    assert call("explain", "model", "new-1") == 2
-    assert "--new-nodes" in capsys.readouterr().err
-    assert call("explain", "model", "new-1", "--new-nodes", "n.csv") == 2
-    assert "--new-edges" in capsys.readouterr().err
-    assert call("explain", "model", "new-1", "--new-edges", "e.csv") == 2
-    assert "goes with --new-nodes" in capsys.readouterr().err
 
 
 def test_a_node_of_another_graph_is_explained_as_predict_predicts_it(model, shop, capsys):
@@ -117,9 +106,3 @@ def test_a_model_that_cannot_be_exported_leaves_no_file(model, shop, capsys):
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("Error: Uni-GNN cannot be exported: it does not predict a node from its")
     assert not (shop / "files").exists()
-
-
-def test_the_file_has_the_name_of_its_format(model, capsys):
-    capsys.readouterr()
-    assert call("export", model, "--out", "model.pt") == 2
-    assert "--out takes a name that ends in .onnx, got model.pt." in capsys.readouterr().err

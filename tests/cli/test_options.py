@@ -122,13 +122,6 @@ def test_a_command_may_take_some_columns_only():
     assert runner.invoke(app, ["shop", "--weight", "amount"]).exit_code == 2
 
 
-def test_every_option_is_in_the_help():
-    shown = CliRunner().invoke(make_app()[0], ["--help"], env={"COLUMNS": "120"}).output
-    for flag in ("--edges", "--split-column", "--time-column", "--drop"):
-        assert flag in shown
-    assert "--columns" not in shown
-
-
 PROGRAM = "import sys; from evengraph.cli import main; main()"
 ASK = """
 import json, os, sys

@@ -8,27 +8,17 @@ import pytest
 import torch
 
 import evengraph as eg
-from command_line import COLUMNS, FAST, NEW, call, read, write
+from command_line import COLUMNS, FAST, call, read, rewrite, write
 from evengraph.cli.predict import format_probability, show_drift, show_flags
 from evengraph.metrics.calibration import Calibrator
 from evengraph.pipeline.predictions import NodePredictions
 
 
-@pytest.mark.parametrize("known", [[], ["--known", "shop"]])
-def test_a_table_of_no_new_nodes_is_refused(known, model, shop, capsys):
-    write(shop / "n.csv", NEW)
-    write(shop / "e.csv", ["from", "to"])
-    assert call("predict", "model", "n.csv", "e.csv", *known) == 2
-    assert "n.csv has no rows" in capsys.readouterr().err
-
-
 @pytest.fixture
 def two(shop):
     """A model of two classes, calibrated by hand so that the temperature matters."""
-    rows = read(shop / "shop" / "nodes.csv")
-    for row in rows:
-        row["kind"] = "fraud" if row["kind"] == "fraud" else row["kind"] and "honest"
-    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
+    kinds = {"fraud": "fraud", "": ""}
+    rewrite(shop / "shop" / "nodes.csv", lambda n, row: {"kind": kinds.get(row["kind"], "honest")})
     assert call("run", "shop", *COLUMNS, *FAST, "--save", "first") == 0
     method = eg.load_model("first")
     shown = method.predict_proba(eg.open_graph("shop", label="kind", id="account").graph)
@@ -149,10 +139,7 @@ def test_two_tables_to_predictions_in_two_commands(model, shop, capsys):
 
 @pytest.mark.parametrize("values", [("true", "false", "maybe"), ("1.0", "2.0", "beta")])
 def test_a_cell_means_the_same_in_other_company(shop, values):
-    rows = read(shop / "shop" / "nodes.csv")
-    for place, row in enumerate(rows):
-        row["grade"] = values[place % 3]
-    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
+    rewrite(shop / "shop" / "nodes.csv", lambda place, row: {"grade": values[place % 3]})
     # no node affects another
     alone = ["--method", "mlp", "--set", "max_epochs=5", "--splits", "5-5"]
     assert call("run", "shop", *COLUMNS, *alone, "--save", "model") == 0
@@ -165,19 +152,6 @@ def test_a_cell_means_the_same_in_other_company(shop, values):
         assert call("predict", "model", *words) == 0
     first, second = (read(shop / f"{name}-out.csv")[0] for name in ("a", "b"))
     assert first == second
-
-
-def test_two_classes_are_flagged_by_the_threshold_of_validation(shop, capsys):
-    rows = read(shop / "shop" / "nodes.csv")
-    for row in rows:
-        row["kind"] = "fraud" if row["kind"] == "fraud" else row["kind"] and "honest"
-    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
-    assert call("run", "shop", *COLUMNS, *FAST, "--save", "model") == 0
-    flag = eg.load_model("model").extra_["flag"]
-    assert call("predict", "model", "shop/nodes.csv", "shop/edges.csv", "--out", "p.csv") == 0
-    for row in read(shop / "p.csv"):
-        sure = float(row["p_fraud"]) - flag["from"]
-        assert abs(sure) < 1e-5 or row["flagged"] == str(sure > 0)
 
 
 def test_costs_set_the_threshold_when_training_and_when_predicting(two, shop, capsys):
@@ -229,10 +203,8 @@ def test_shares_and_abstention_are_told(model, shop, capsys):
 def test_columns_that_have_moved_are_moved_back_unless_kept(model, shop, capsys, monkeypatch):
     monkeypatch.setattr("evengraph.pipeline.sources.ENOUGH", 2)
     monkeypatch.setattr("evengraph.pipeline.sources.DISTINCT", 2)
-    rows = read(shop / "shop" / "nodes.csv")
-    for row in rows:
-        row["amount"] = str(30 + float(row["amount"] or 0))
-    write(shop / "n.csv", list(rows[0]), *(list(row.values()) for row in rows))
+    (shop / "n.csv").write_text((shop / "shop" / "nodes.csv").read_text())
+    rewrite(shop / "n.csv", lambda n, row: {"amount": 30 + float(row["amount"] or 0)})
     assert call("predict", "model", "n.csv", "shop/edges.csv", "--out", "p.csv") == 0
     assert "moved back: amount by +" in (shown := capsys.readouterr().err)
     assert "--no-align keeps them." in shown

@@ -4,54 +4,41 @@ import pandas as pd
 import pytest
 
 import evengraph as eg
-from evengraph.core.errors import (
-    ArgumentError,
-    first_line,
-    listed,
-    one_line_errors,
-    short,
-    unknown,
-)
+from evengraph.core import errors
 from evengraph.lab.spec import read_spec
 from evengraph.lab.store import Store
 
 
 def test_the_nearest_name_is_offered():
-    assert "Did you mean beta?" in unknown("letter", "bta", ["alpha", "beta"])
-    assert "Did you mean" not in unknown("letter", "qqq", ["alpha", "beta"])
+    assert "Did you mean beta?" in errors.unknown("letter", "bta", ["alpha", "beta"])
+    assert "Did you mean" not in errors.unknown("letter", "qqq", ["alpha", "beta"])
 
 
 @pytest.mark.parametrize("name", ["trees", "Tree", "xg-boost", "XGBOOST", "boosting"])
 def test_names_that_others_use_lead_to_ours(name):
     others = {"trees": "boosting", "xgboost": "boosting"}
-    assert "Did you mean boosting?" in unknown("method", name, ["gcn", "boosting"], others)
+    assert "Did you mean boosting?" in errors.unknown("method", name, ["gcn", "boosting"], others)
 
 
-def test_values_in_messages_are_short_and_on_one_line():
-    assert short("a\nb") == "'a\\nb'"
-    assert short("x" * 500) == "'" + "x" * 76 + "..."
-    assert short(10**5000) == "a number of more than 4300 digits"
-    assert len(unknown("key", "x" * 10**6, ["title"])) < 200
-
-
-def test_the_first_line_of_an_error():
-    assert first_line(ValueError("one.\ntwo")) == "one"
-    assert first_line(EOFError()) == "EOFError"
-
-
-def test_many_names_are_cut():
-    assert listed(["a", 2]) == "a, 2"
-    assert listed([]) == "none"
-    assert len(listed(range(100_000))) == 1000
+def test_texts_in_messages_are_short_and_on_one_line():
+    assert errors.first_line(ValueError("one.\ntwo")) == "one"
+    assert errors.first_line(EOFError()) == "EOFError"
+    assert errors.listed(["a", 2]) == "a, 2"
+    assert errors.listed([]) == "none"
+    assert len(errors.listed(range(100_000))) == 1000
+    assert errors.short("a\nb") == "'a\\nb'"
+    assert errors.short("x" * 500) == "'" + "x" * 76 + "..."
+    assert errors.short(10**5000) == "a number of more than 4300 digits"
+    assert len(errors.unknown("key", "x" * 10**6, ["title"])) < 200
 
 
 def test_names_in_messages_do_not_break_the_line():
-    with pytest.raises(ArgumentError) as found, one_line_errors():
-        raise ArgumentError("a\nb\x1b[2J.csv is empty.\r", argument="edges")
+    with pytest.raises(errors.ArgumentError) as found, errors.one_line_errors():
+        raise errors.ArgumentError("a\nb\x1b[2J.csv is empty.\r", argument="edges")
     assert str(found.value) == r"a\nb\x1b[2J.csv is empty.\x0d"
     assert found.value.argument == "edges"
 
-    @one_line_errors()
+    @errors.one_line_errors()
     def open_folder():
         raise FileNotFoundError(2, "none", "a\nb")
 

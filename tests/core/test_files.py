@@ -14,17 +14,9 @@ from evengraph.core.records import Record, mean_and_deviation
 
 
 def record(seed: int, value: float) -> Record:
-    return Record(
-        seed=seed,
-        metrics={"macro_f1": value},
-        per_class={"recall": [value]},
-        confusion_matrix=[[1]],
-        history={"loss": [1.0], "score": [value]},
-        validation=value,
-        best_epoch=0,
-        epochs=0,
-        seconds=0.1,
-    )
+    counts = {"best_epoch": 0, "epochs": 0, "seconds": 0.1, "confusion_matrix": [[1]]}
+    lists = {"per_class": {"recall": [value]}, "history": {"loss": [1.0], "score": [value]}}
+    return Record(seed=seed, metrics={"macro_f1": value}, validation=value, **counts, **lists)
 
 
 def test_mean_and_population_deviation():
@@ -32,18 +24,8 @@ def test_mean_and_population_deviation():
     mean, std = mean_and_deviation([record(seed, value) for seed, value in enumerate(values)])
     assert mean["macro_f1"] == pytest.approx(statistics.fmean(values))
     assert std["macro_f1"] == pytest.approx(statistics.pstdev(values))
-
-
-def test_an_undefined_metric_stays_undefined():
-    mean, std = mean_and_deviation([record(0, 50.0), record(1, math.nan)])
-    assert math.isnan(mean["macro_f1"])
-    assert math.isnan(std["macro_f1"])
-
-
-def test_what_is_undefined_becomes_null(tmp_path):
-    path = tmp_path / "deep" / "result.json"
-    write_json({"a": math.nan, "b": [math.inf, 1.5], "c": (1,)}, path)
-    assert json.loads(path.read_text()) == {"a": None, "b": [None, 1.5], "c": [1]}
+    undefined = mean_and_deviation([record(0, 50.0), record(1, math.nan)])
+    assert all(math.isnan(figures["macro_f1"]) for figures in undefined)
 
 
 def test_rows_as_csv_by_hand():
@@ -53,8 +35,10 @@ def test_rows_as_csv_by_hand():
     assert csv_text([]) == "\n"
 
 
-def test_lists_of_numbers_stay_on_one_line(tmp_path):
-    path = tmp_path / "result.json"
+def test_lists_of_numbers_stay_on_one_line_and_what_is_undefined_becomes_null(tmp_path):
+    path = tmp_path / "deep" / "result.json"
+    write_json({"a": math.nan, "b": [math.inf, 1.5], "c": (1,)}, path)
+    assert json.loads(path.read_text()) == {"a": None, "b": [None, 1.5], "c": [1]}
     content = {"history": [1.0, 2.5, None], "names": ["a  b", "[ x ]"], "matrix": [[1, 2], [3, 4]]}
     write_json(content, path)
     assert json.loads(path.read_text()) == content
@@ -98,11 +82,8 @@ def test_a_temporary_folder_goes_and_what_others_left_goes_before(tmp_path):
     left = tmp_path / ".model[1].abc.tmp"
     left.mkdir()
     (left / "file").touch()
-    others = [
-        tmp_path / ".model2.abc.tmp",
-        tmp_path / ".model[1].notes",
-        tmp_path / ".model1.a.tmp",
-    ]
+    names = (".model2.abc.tmp", ".model[1].notes", ".model1.a.tmp")
+    others = [tmp_path / name for name in names]
     for other in others:
         other.mkdir()
     with temporary_folder(model) as folder:

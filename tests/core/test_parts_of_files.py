@@ -10,22 +10,10 @@ def test_no_number(value):
     assert number(value) is None
 
 
-def test_numbers():
-    assert number(3) == 3.0
-    assert number(-0.5) == -0.5
-
-
 @pytest.mark.parametrize("content", [None, [], "text", {}, {"key": None}, {"key": "text"}])
 def test_missing_parts_are_empty(content):
     assert part(content, "key") == {}
     assert items(content, "key") == ()
-
-
-def test_present_parts():
-    content = {"key": {"a": 1, "list": [1, 2]}}
-    assert part(content, "key") == content["key"]
-    assert items(content, "key", "list") == [1, 2]
-    assert lookup(content, "key", "list", 1) == 2
 
 
 @pytest.mark.parametrize(
@@ -36,8 +24,12 @@ def test_absent_parts(keys):
     assert lookup(content, *keys) is None
     assert part(content, *keys) == {}
     assert items(content, *keys) == ()
+    assert part(content, "key") == content["key"]
+    assert items(content, "key", "list") == [1, 2]
+    assert lookup(content, "key", "list", 1) == 2
 
 
-def test_average_of_what_is_defined():
+def test_numbers_and_the_average_of_what_is_defined():
+    assert (number(3), number(-0.5)) == (3.0, -0.5)
     assert average([1.0, None, 4.0]) == 2.5
     assert average([None]) is None

@@ -30,15 +30,11 @@ def test_a_new_cluster_ends_with_the_block(monkeypatch):
     assert calls[1:] == ["shutdown"]
 
 
-def test_a_cluster_elsewhere_keeps_its_cores(monkeypatch):
+def test_a_cluster_elsewhere_keeps_its_cores_and_an_open_connection_stays(monkeypatch):
     _, calls = fake_ray(monkeypatch, running=False)
     with connected_ray("there:1", cores=2):
-        pass
-    assert calls[0]["address"] == "there:1"
-    assert "num_cpus" not in calls[0]
-
-
-def test_a_connection_that_exists_stays_open(monkeypatch):
+        assert calls[0]["address"] == "there:1"
+        assert "num_cpus" not in calls[0]
     _, calls = fake_ray(monkeypatch, running=True)
     with connected_ray():
         pass

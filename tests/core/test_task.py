@@ -38,10 +38,12 @@ def mask(*nodes):
     return torch.tensor([node in nodes for node in range(5)])
 
 
-def test_counts_are_of_training_nodes():
+def test_counts_are_of_training_or_validation_nodes():
     assert make().class_counts.tolist() == [1, 1]
     assert make(train=mask(0), num_classes=4).class_counts.tolist() == [1, 0, 0, 0]
     assert make(train=mask(0, 4)).class_counts.tolist() == [1, 0]  # node 4 has no label
+    assert make().val_counts == (1, 0)
+    assert make(train=mask(0), val=mask(1, 2, 4), num_classes=3).val_counts == (1, 1, 0)
 
 
 def test_labels_outside_train_and_validation_are_hidden():
@@ -72,6 +74,7 @@ def test_to_gives_a_copy():
         ({"val": torch.tensor([2])}, r"val must be a bool mask of shape \(5,\), got torch.int64"),
         ({"test": mask(3)[:4]}, r"test must be a bool mask .* of shape \(4,\)"),
         ({"num_classes": 1}, "labels must be below num_classes=1, got 1"),
+        ({"y": (0, 1, 0, 1, -5)}, "labels must be -1 for unlabelled or a class, got -5"),
         ({"class_names": ("a",)}, "class_names must hold 2 names, got 1"),
     ],
 )
@@ -80,24 +83,12 @@ def test_bad_arguments_are_refused(changes, message):
         make(**changes)
 
 
-def test_a_graph_needs_one_label_per_node():
+@pytest.mark.parametrize("y", [torch.zeros(4, dtype=torch.long), None])
+def test_a_graph_needs_one_label_per_node(y):
     graph = make().graph.clone()
-    graph.y = graph.y[:4]
+    graph.y = y
     with pytest.raises(ValueError, match=r"graph\.y must hold one label for each of the 5 nodes"):
         Task(graph, mask(0), mask(1), mask(2), num_classes=2)
-    graph.y = None
-    with pytest.raises(ValueError, match=r"graph\.y must hold one label for each of the 5 nodes"):
-        Task(graph, mask(0), mask(1), mask(2), num_classes=2)
-
-
-def test_labels_below_minus_one_are_refused():
-    with pytest.raises(ValueError, match="labels must be -1 for unlabelled or a class, got -5"):
-        make(y=(0, 1, 0, 1, -5))
-
-
-def test_validation_nodes_per_class():
-    assert make().val_counts == (1, 0)
-    assert make(train=mask(0), val=mask(1, 2, 4), num_classes=3).val_counts == (1, 1, 0)
 
 
 def test_a_task_of_a_graph_with_masks():
@@ -139,19 +130,12 @@ def split(data, **options):
 
 
 def test_masks_of_the_graph_are_the_split_without_unlabelled_nodes():
-    data = graph(
-        train_mask=mask_of_masks(0, 4, 7),
-        val_mask=mask_of_masks(1, 5),
-        test_mask=mask_of_masks(2, 6),
-    )
+    data = graph(train_mask=mask_of_masks(0, 4, 7), val_mask=mask_of_masks(1, 5))
+    assert split(data)[2] == [2, 3, 6]  # without test nodes the other labelled ones
+    assert nodes(scored_nodes(data)) == [[2, 3, 6]]
+    data.test_mask = mask_of_masks(2, 6)
     assert split(data) == [[0, 4], [1, 5], [2, 6]]
     assert data.train_mask[7]  # the caller's graph is unchanged
-
-
-def test_without_test_nodes_the_other_labelled_nodes_are_tested_on():
-    data = graph(train_mask=mask_of_masks(0, 4), val_mask=mask_of_masks(1, 5))
-    assert split(data)[2] == [2, 3, 6]
-    assert nodes(scored_nodes(data)) == [[2, 3, 6]]
 
 
 def test_without_validation_nodes_some_training_nodes_are_held_out_and_it_is_said_once():
@@ -186,14 +170,10 @@ def test_a_column_of_several_splits_is_chosen():
         split(data, split=2)
 
 
-@pytest.mark.parametrize("kind", [torch.uint8, torch.long])
-def test_a_mask_may_hold_zeros_and_ones(kind):
-    assert node_mask(graph(train_mask=mask_of_masks(0, 4).to(kind)), "train").equal(
-        mask_of_masks(0, 4)
-    )
-    assert node_mask(graph(train_mask=mask_of_masks(0, 4)[:, None]), "train").equal(
-        mask_of_masks(0, 4)
-    )
+def test_a_mask_may_hold_zeros_and_ones_or_be_a_column():
+    wanted = mask_of_masks(0, 4)
+    for given_mask in (wanted.to(torch.uint8), wanted.long(), wanted[:, None]):
+        assert node_mask(graph(train_mask=given_mask), "train").equal(wanted)
 
 
 @pytest.mark.parametrize(
@@ -274,10 +254,9 @@ def test_relations_are_checked():
     with pytest.raises(ValueError, match=r"shape \(3, R\)"):
         check_relations(graph_of_graphs(relation_index=EDGES, num_relations=2))
     index = torch.tensor([[0, 4], [0, 1], [1, 2]])
-    with pytest.raises(ValueError, match="num_relations must be above 4"):
-        check_relations(graph_of_graphs(relation_index=index, num_relations=4))
-    with pytest.raises(ValueError, match="num_relations must be above 4"):
-        check_relations(graph_of_graphs(relation_index=index))
+    for number in ({"num_relations": 4}, {}):
+        with pytest.raises(ValueError, match="num_relations must be above 4"):
+            check_relations(graph_of_graphs(relation_index=index, **number))
 
 
 def test_keep_some_edges():
@@ -328,7 +307,7 @@ POOL = TASK.train | TASK.val
 
 
 @given(limit=st.integers(2, 6), seed=st.integers(0, 100))
-def test_every_label_is_held_out_at_most_once(limit, seed):
+def test_every_label_is_held_out_once_and_every_class_divided_evenly(limit, seed):
     first, *others = folds(TASK, limit, generator(seed))
     assert first is TASK
     assert len(others) == min(limit - 1, round(int(TASK.train.sum()) / int(TASK.val.sum())))
@@ -338,11 +317,6 @@ def test_every_label_is_held_out_at_most_once(limit, seed):
         assert torch.equal(part.train | part.val, POOL)
         assert not (part.train & part.val).any()
         assert torch.equal(part.test, TASK.test)
-
-
-@given(limit=st.integers(2, 6), seed=st.integers(0, 100))
-def test_every_class_is_divided_evenly(limit, seed):
-    _, *others = folds(TASK, limit, generator(seed))
     for label in range(TASK.num_classes):
         sizes = [int((part.graph.y[part.val] == label).sum()) for part in others]
         assert max(sizes) - min(sizes) <= 1

@@ -18,12 +18,10 @@ def test_ordinary_text_stays():
         assert printable(text) == text
 
 
-def test_sequences_of_terminals_are_written_out():
+def test_sequences_of_terminals_and_what_takes_no_room_are_written_out():
     assert printable("\x1b]0;title\x07\x1b[2J") == r"\x1b]0;title\x07\x1b[2J"
     assert printable("a\rb\x9bc\u202ed\u2028e\udc80") == r"a\x0db\x9bc\u202ed\u2028e\udc80"
 
-
-def test_what_takes_no_room_is_written_out_and_joiners_stay():
     assert printable("a\u200bb\ufeffc\u2060d\U000e0041") == r"a\u200bb\ufeffc\u2060d\U000e0041"
     for text in ("👩\u200d🔬", "می\u200cخواهم", "❤\ufe0f"):
         assert printable(text) == text
@@ -44,12 +42,9 @@ def test_everything_is_escaped():
     assert "<td>True</td>" in text
 
 
-def test_columns_without_names_have_no_head():
+def test_columns_without_names_have_no_head_and_a_long_table_counts_its_rest():
     assert "<thead>" not in html_table("a", ["", ""], [["b", 1]])
     assert "<thead>" in html_table("a", ["", "n"], [["b", 1]])
-
-
-def test_a_long_table_counts_its_rest():
     text = html_table("", ["a", "b"], [[n, n] for n in range(LONGEST + 5)])
     assert text.count("<tr>") == LONGEST + 2
     assert "… 5 more" in text

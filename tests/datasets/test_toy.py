@@ -47,15 +47,10 @@ def test_any_size_is_exact(draw):
     num_classes = draw.draw(st.integers(2, 6))
     num_nodes = draw.draw(st.integers(num_classes, 40))
     num_edges = 2 * draw.draw(st.integers(0, num_nodes * (num_nodes - 1) // 2))
-    data = toy(
-        num_nodes,
-        num_edges,
-        draw.draw(st.integers(1, 30)),
-        num_classes,
-        draw.draw(st.integers(0, 2**40)),
-        homophily=draw.draw(st.floats(0, 1)),
-        size_ratio=draw.draw(st.floats(0.001, 1)),
-    )
+    num_features, seed = draw.draw(st.integers(1, 30)), draw.draw(st.integers(0, 2**40))
+    shares = {"homophily": st.floats(0, 1), "size_ratio": st.floats(0.001, 1)}
+    shares = {name: draw.draw(values) for name, values in shares.items()}
+    data = toy(num_nodes, num_edges, num_features, num_classes, seed, **shares)
     assert_proper(data, num_nodes, num_edges)
     assert data.y.bincount(minlength=num_classes).min() >= 1
     assert len(data.y) == num_nodes
@@ -66,6 +61,8 @@ def test_full_homophily_without_room_takes_other_pairs():
     assert_proper(data, 400, 60000)
     sparse = toy(2000, 4000, 4, 1000, homophily=1.0, size_ratio=1.0)  # room for 1000 pairs only
     assert_proper(sparse, 2000, 4000)
+    data = toy(100_000, 1_000_000, 16, 10)
+    assert_proper(data, 100_000, 1_000_000)
 
 
 def test_seed_decides_and_global_state_is_left_alone():
@@ -79,6 +76,9 @@ def test_seed_decides_and_global_state_is_left_alone():
     assert not torch.equal(first.edge_index, other.edge_index)
     assert np.array_equal(before[0], np.random.get_state()[1])
     assert torch.equal(before[1], torch.get_rng_state())
+    data = load("toy", num_nodes=50, num_edges=100, num_features=9, num_classes=3, seed=4)
+    assert data.x.shape == (50, 9)
+    assert torch.equal(data.edge_index, toy(50, 100, 9, 3, 4).edge_index)
 
 
 def test_difficulty_lies_between_trivial_and_hopeless():
@@ -104,11 +104,6 @@ def test_difficulty_lies_between_trivial_and_hopeless():
     assert words + 0.1 < graph < 0.97
 
 
-def test_a_large_graph_takes_seconds():
-    data = toy(100_000, 1_000_000, 16, 10)
-    assert_proper(data, 100_000, 1_000_000)
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -127,9 +122,3 @@ def test_a_large_graph_takes_seconds():
 def test_bad_arguments_are_named(options, words):
     with pytest.raises(ValueError, match=words):
         toy(**options)
-
-
-def test_load_passes_options_on():
-    data = load("toy", num_nodes=50, num_edges=100, num_features=9, num_classes=3, seed=4)
-    assert data.x.shape == (50, 9)
-    assert torch.equal(data.edge_index, toy(50, 100, 9, 3, 4).edge_index)

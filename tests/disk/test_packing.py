@@ -18,18 +18,30 @@ from evengraph.inspection import inspect_graph
 from evengraph.tables import UnknownNodeError, open_graph
 
 
+def packed_tables(folder, nodes, edges, suffix=".csv", **options):
+    """Write and pack both tables; returns the packed graph and the files."""
+    paths = write(nodes, folder / f"nodes{suffix}"), write(edges, folder / f"edges{suffix}")
+    return pack(paths[0], folder / "graph", edges=paths[1], **options), paths
+
+
+def same_tables(folder, nodes, edges, suffix=".csv", **options):
+    """As `packed_tables`; the graph must be the one that the reader of tables reads."""
+    packed, paths = packed_tables(folder, nodes, edges, suffix, **options)
+    assert_same(packed, *paths, **options)
+    return packed
+
+
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".tsv.gz"])
 @pytest.mark.parametrize("weight", [False, True])
 def test_tables_are_packed_as_the_reader_of_tables_reads_them(tmp_path, suffix, weight):
-    nodes, edges = make_tables(weight=weight)
-    paths = write(nodes, tmp_path / f"nodes{suffix}"), write(edges, tmp_path / f"edges{suffix}")
     # the reader of tables makes features of weights, too, unless columns are named
     options = {"features": ["age", "pay", "town", "member"]} if weight else {}
-    packed = pack(paths[0], tmp_path / "graph", edges=paths[1], **options)
+    packed = same_tables(tmp_path, *make_tables(weight=weight), suffix, **options)
     assert packed.num_nodes == 60
-    assert_same(packed, *paths, **options)
     PackedGraph.open(tmp_path / "graph", verify=True)
     assert not list(tmp_path.glob(".graph*"))
+    names = {path.name for path in packed.path.iterdir()}
+    assert names == {f"{name}.npy" for name in packed.header["arrays"]} | {"graph.json"}
 
 
 def test_ids_of_different_types_are_compared_by_name(tmp_path):
@@ -49,26 +61,25 @@ def test_ids_of_different_types_are_compared_by_name(tmp_path):
 
 
 def test_without_an_id_column_ids_are_row_numbers(tmp_path):
-    nodes = write(make_tables()[0].drop(columns=["id"]), tmp_path / "nodes.csv")
-    edges = write(pd.DataFrame({"a": [0, 1, 2], "b": [3, 59, 2]}), tmp_path / "edges.csv")
-    packed = pack(nodes, tmp_path / "graph", edges=edges)
-    assert_same(packed, nodes, edges)
+    edges = pd.DataFrame({"a": [0, 1, 2], "b": [3, 59, 2]})
+    packed = same_tables(tmp_path, make_tables()[0].drop(columns=["id"]), edges)
     assert "No id column: ids are row numbers, counted from 0." in packed.header["notes"]
 
 
 def test_the_id_column_is_the_one_that_the_edges_name(tmp_path):
     nodes, edges = make_tables()
     nodes = nodes.rename(columns={"id": "name"}).assign(id=range(100, 160))
-    paths = write(nodes, tmp_path / "nodes.parquet"), write(edges, tmp_path / "edges.parquet")
-    packed = pack(paths[0], tmp_path / "graph", edges=paths[1])
+    packed = same_tables(tmp_path, nodes, edges, ".parquet")
     assert packed.header["columns"]["id"] == "name"
-    assert_same(packed, *paths)
 
 
-def test_nodes_without_columns_get_features_from_the_edges(tmp_path):
+def test_nodes_without_columns_get_features_from_the_edges(tmp_path, monkeypatch):
     nodes, edges = make_tables()
-    paths = write(nodes[["id", "label"]], tmp_path / "n.csv"), write(edges, tmp_path / "e.csv")
-    assert_same(pack(paths[0], tmp_path / "graph", edges=paths[1]), *paths)
+    same_tables(tmp_path, nodes[["id", "label"]], edges)
+    shutil.rmtree(tmp_path / "graph")
+    monkeypatch.setattr("evengraph.disk.pack_nodes.EDGE_BYTES", 2**30)
+    with pytest.raises(ValueError, match=r"memory must be at least .* from the edges"):
+        packed_tables(tmp_path, nodes[["id", "label"]], edges, memory="1GB")
 
 
 def test_many_files_are_one_table(tmp_path):
@@ -89,19 +100,12 @@ def test_columns_and_drop_are_as_those_of_open_graph(tmp_path):
     nodes, edges = make_tables()
     nodes["when"] = pd.date_range("2024-01-01", periods=60).astype(str)
     nodes = nodes.rename(columns={"label": "kind", "split": "part"})
-    paths = write(nodes, tmp_path / "nodes.csv"), write(edges, tmp_path / "edges.csv")
-    options = {"label": "kind", "unlabelled": ["c"], "split": "part", "time": "when"}
-    packed = pack(paths[0], tmp_path / "graph", edges=paths[1], drop=["pay"], **options)
-    assert_same(packed, *paths, drop=["pay"], **options)
-    assert not any(name.startswith("pay") for name in packed.header["columns"]["features"] or [])
-
-
-def test_other_columns_of_edges_are_left_out_with_a_note(tmp_path):
-    nodes, edges = make_tables()
     edges["amount"] = np.arange(len(edges))
-    write(nodes, tmp_path / "nodes.csv")
-    write(edges, tmp_path / "edges.csv")
-    packed = pack(tmp_path, tmp_path / "graph")
+    options = {"label": "kind", "unlabelled": ["c"], "split": "part", "time": "when"}
+    packed = same_tables(tmp_path, nodes, edges, drop=["pay", "amount"], **options)
+    assert not any(name.startswith("pay") for name in packed.header["columns"]["features"] or [])
+    shutil.rmtree(tmp_path / "graph")
+    packed, _ = packed_tables(tmp_path, nodes, edges)
     assert any("Left out columns" in n and "'amount'" in n for n in packed.header["notes"])
 
 
@@ -132,9 +136,8 @@ def test_a_data_set_by_name_and_graph_files_are_packed(tmp_path):
 def test_wrong_options_are_errors_that_leave_nothing_behind(tmp_path, options, message):
     nodes, edges = make_tables()
     nodes["name"] = nodes["id"]
-    paths = write(nodes, tmp_path / "nodes.csv"), write(edges, tmp_path / "edges.csv")
     with pytest.raises(ValueError, match=message):
-        pack(paths[0], tmp_path / "graph", edges=paths[1], **options)
+        packed_tables(tmp_path, nodes, edges, **options)
     assert {path.name for path in tmp_path.iterdir()} == {"nodes.csv", "edges.csv"}
 
 
@@ -143,7 +146,6 @@ def test_a_killed_run_resumes_after_the_last_finished_stage(tmp_path, monkeypatc
     from evengraph.disk.packing import TablePacker
 
     nodes, edges = make_tables()
-    paths = write(nodes, tmp_path / "nodes.csv"), write(edges, tmp_path / "edges.csv")
 
     def kill(self):
         raise KeyboardInterrupt
@@ -152,7 +154,8 @@ def test_a_killed_run_resumes_after_the_last_finished_stage(tmp_path, monkeypatc
     with monkeypatch.context() as patch:
         patch.setattr(TablePacker, f"_{stage}", kill)
         with pytest.raises(KeyboardInterrupt):
-            pack(paths[0], tmp_path / "graph", edges=paths[1])
+            packed_tables(tmp_path, nodes, edges, ".csv")
+    paths = tmp_path / "nodes.csv", tmp_path / "edges.csv"
     assert not is_packed(tmp_path / "graph")
     stages = []
     run = TablePacker._run
@@ -170,34 +173,25 @@ def test_a_killed_run_resumes_after_the_last_finished_stage(tmp_path, monkeypatc
 
 def test_changed_files_are_read_again(tmp_path):
     nodes, edges = make_tables()
-    paths = write(nodes, tmp_path / "nodes.csv"), write(edges, tmp_path / "edges.csv")
-    first = pack(paths[0], tmp_path / "graph", edges=paths[1]).content_hash
+    first, _ = packed_tables(tmp_path, nodes, edges)
     shutil.rmtree(tmp_path / "graph")
-    write(edges.iloc[:50], tmp_path / "edges.csv")
-    packed = pack(paths[0], tmp_path / "graph", edges=paths[1])
-    assert packed.content_hash != first
-    assert_same(packed, *paths)
+    assert same_tables(tmp_path, nodes, edges.iloc[:50]).content_hash != first.content_hash
 
 
 @pytest.mark.parametrize("kind", [OSError, RuntimeError])
 def test_a_full_disk_names_the_folder(tmp_path, monkeypatch, kind):
-    for name, table in zip(("nodes", "edges"), make_tables(), strict=True):
-        write(table, tmp_path / f"{name}.csv")
-
     def full(packer, path):
         raise kind("Could not write: No space left on device")
 
     monkeypatch.setattr("evengraph.disk.packing.TablePacker.pack", full)
-    with pytest.raises(OSError, match=r"No space left on device: .*packed") as found:
-        pack(tmp_path / "nodes.csv", tmp_path / "packed", edges=tmp_path / "edges.csv")
+    with pytest.raises(OSError, match=r"No space left on device: .*graph") as found:
+        packed_tables(tmp_path, *make_tables())
     assert found.value.errno == errno.ENOSPC
 
 
 def test_every_stage_reports_its_progress(tmp_path):
-    nodes, edges = make_tables()
-    paths = write(nodes, tmp_path / "nodes.csv"), write(edges, tmp_path / "edges.csv")
     reports = []
-    pack(paths[0], tmp_path / "graph", edges=paths[1], progress=lambda *r: reports.append(r))
+    packed_tables(tmp_path, *make_tables(), progress=lambda *r: reports.append(r))
     stages = list(dict.fromkeys(stage for stage, _ in reports))
     assert stages == [
         "reading nodes",
@@ -213,41 +207,36 @@ def test_every_stage_reports_its_progress(tmp_path):
     assert ("encoding features", 1.0) in reports
 
 
-def test_nothing_but_the_arrays_is_left(tmp_path):
-    nodes, edges = make_tables()
-    paths = write(nodes, tmp_path / "nodes.csv"), write(edges, tmp_path / "edges.csv")
-    packed = pack(paths[0], tmp_path / "graph", edges=paths[1])
-    names = {path.name for path in packed.path.iterdir()}
-    assert names == {f"{name}.npy" for name in packed.header["arrays"]} | {"graph.json"}
-
-
 def pack_edges(tmp_path, edges, nodes=None, **options):
     nodes = pd.DataFrame({"id": list("abc"), "size": [1.0, 2, 4]}) if nodes is None else nodes
-    paths = write(nodes, tmp_path / "nodes.csv"), write(edges, tmp_path / "edges.csv")
-    return pack(paths[0], tmp_path / "graph", edges=paths[1], **options)
+    return packed_tables(tmp_path, nodes, edges, **options)[0]
 
 
-def test_an_unknown_end_is_an_error(tmp_path):
-    edges = pd.DataFrame({"source": list("abb"), "target": list("bcx")})
-    message = r"column 'target' names 'x', which is not the id of a node; 1 of 3 edges"
-    with pytest.raises(UnknownNodeError, match=message):
-        pack_edges(tmp_path, edges, id="id")
+ENDS = {"source": ["a", "b"], "target": ["b", "c"]}
 
 
-def test_an_empty_end_or_id_is_an_error(tmp_path):
-    edges = pd.DataFrame({"source": ["a", None], "target": ["b", "c"]})
-    with pytest.raises(ValueError, match=r"'source' is empty in 1 row; an edge needs both ends"):
-        pack_edges(tmp_path, edges, id="id")
-    nodes = pd.DataFrame({"id": ["a", None], "size": [1, 2]})
-    with pytest.raises(ValueError, match=r"every node needs an id \(empty ids: 1\)"):
-        pack_edges(tmp_path, edges.iloc[:0], nodes, id="id")
-
-
-@pytest.mark.parametrize("weight", ["-1", "inf", "much", ""])
-def test_wrong_weights_are_errors(tmp_path, weight):
-    edges = pd.DataFrame({"source": ["a", "b"], "target": ["b", "c"], "w": ["1", weight]})
-    with pytest.raises(ValueError, match=r"'w': a weight must be a number from 0 on"):
-        pack_edges(tmp_path, edges, weight="w")
+@pytest.mark.parametrize(
+    ("changed", "ids", "told"),
+    [
+        (
+            {"target": ["b", "x"]},
+            "abc",
+            r"'target' names 'x', which is not the id of a node; 1 of 2",
+        ),
+        ({"source": ["a", None]}, "abc", r"'source' is empty in 1 row; an edge needs both ends"),
+        ({}, ["a", None, "c"], r"every node needs an id \(empty ids: 1\)"),
+        *(
+            ({"w": ["1", weight]}, "abc", "'w': a weight must be a number from 0 on")
+            for weight in ("-1", "inf", "much", "")
+        ),
+    ],
+)
+def test_wrong_ends_ids_and_weights_are_errors(tmp_path, changed, ids, told):
+    nodes = pd.DataFrame({"id": list(ids), "size": [1, 2, 4]})
+    options = {"id": "id"} | ({"weight": "w"} if "w" in changed else {})
+    kind = UnknownNodeError if "names" in told else ValueError
+    with pytest.raises(kind, match=told):
+        pack_edges(tmp_path, pd.DataFrame(ENDS | changed), nodes, **options)
 
 
 def test_notes_count_what_is_left_out(tmp_path):
@@ -264,20 +253,17 @@ def test_notes_count_what_is_left_out(tmp_path):
 
 def test_a_graph_without_edges_is_packed(tmp_path):
     packed = pack_edges(tmp_path, pd.DataFrame({"source": [], "target": []}), id="id")
-    assert packed.num_edges == 0
     assert packed.indptr.tolist() == [0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("weight", [False, True])
 def test_edges_are_sorted_in_ranges_of_nodes_that_fit_into_memory(tmp_path, monkeypatch, weight):
     monkeypatch.setattr("evengraph.disk.engine.SORT_BYTES", 2**22)  # 32 and more at a time
-    nodes, edges = make_tables(200, 500, weight=weight)
-    paths = write(nodes, tmp_path / "nodes.parquet"), write(edges, tmp_path / "edges.parquet")
     shares = []
-    packed = pack(
-        paths[0],
-        tmp_path / "graph",
-        edges=paths[1],
+    packed, paths = packed_tables(
+        tmp_path,
+        *make_tables(200, 500, weight=weight),
+        ".parquet",
         features=["age"],
         memory="300MB",
         progress=lambda stage, share: shares.append(share) if stage == "sorting edges" else None,
@@ -293,9 +279,7 @@ def test_batches_may_cut_equal_edges_apart(tmp_path, monkeypatch, weight):
     monkeypatch.setattr("evengraph.disk.engine.BATCH_ROWS", 1)
     nodes, edges = make_tables(200, 500, weight=weight)
     edges = pd.concat([edges] * 3)
-    paths = write(nodes, tmp_path / "nodes.parquet"), write(edges, tmp_path / "edges.parquet")
-    packed = pack(paths[0], tmp_path / "graph", edges=paths[1], features=["age"])
-    assert_same(packed, *paths, features=["age"])
+    packed = same_tables(tmp_path, nodes, edges, ".parquet", features=["age"])
     assert np.diff(packed.indptr).sum() == packed.num_edges
 
 
@@ -324,63 +308,35 @@ def test_less_memory_means_fewer_rows(paths):
     assert fitting_stride(table, ["age"], 2**28) > 30
 
 
-def test_half_precision_is_close(paths, tmp_path):
+def test_half_precision_is_close_or_an_error(paths, tmp_path, monkeypatch):
     packed = pack(paths[0], tmp_path / "graph", edges=paths[1], dtype="float16")
     exact = open_graph(paths[0], edges=paths[1]).graph.x.numpy()
     assert packed.x.dtype == np.float16
     np.testing.assert_allclose(packed.x, exact, atol=2e-3, rtol=2e-3)
-
-
-def test_features_that_do_not_fit_half_precision_are_an_error(paths, tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        "evengraph.tables.encoders.Number.transform",
-        lambda self, values, table: np.full((len(values), 1), 1e9),
-    )
+    huge = lambda self, values, table: np.full((len(values), 1), 1e9)  # noqa: E731
+    monkeypatch.setattr("evengraph.tables.encoders.Number.transform", huge)
     with pytest.raises(ValueError, match="features must fit into float16; use float32"):
-        pack(paths[0], tmp_path / "graph", edges=paths[1], dtype="float16")
+        pack(paths[0], tmp_path / "other", edges=paths[1], dtype="float16")
 
 
-def test_features_from_the_edges_need_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr("evengraph.disk.pack_nodes.EDGE_BYTES", 2**30)
-    nodes, edges = make_tables()
-    paths = write(nodes[["id", "label"]], tmp_path / "n.csv"), write(edges, tmp_path / "e.csv")
-    with pytest.raises(ValueError, match=r"memory must be at least .* from the edges"):
-        pack(paths[0], tmp_path / "graph", edges=paths[1], memory="1GB")
-
-
-@pytest.fixture
-def frame():
-    return make_tables()[0]
-
-
-@pytest.fixture
-def files(frame, tmp_path):
+def test_a_table_of_files_reads_as_the_frame(tmp_path):
+    frame = make_tables()[0]
     frame.iloc[:25].to_parquet(tmp_path / "0.parquet", row_group_size=7)
     frame.iloc[25:].to_parquet(tmp_path / "1.parquet")
-    return find_files(tmp_path)
-
-
-def test_columns_are_those_of_the_frame(frame, files):
+    files = find_files(tmp_path)
     table = NodeTable(files, "nodes", drop=["pay"])
     assert table.columns == [name for name in frame.columns if name != "pay"]
     assert len(table) == table.num_rows == 60
     for column in table.columns:
         pd.testing.assert_series_equal(table[column], frame[column])
     assert table.iloc[0].to_dict()["id"] == frame["id"][0]
-
-
-def test_a_stride_takes_every_so_many_rows_across_files(frame, files):
-    table = NodeTable(files, "nodes", stride=7)
-    assert len(table) == 9
-    assert list(table["id"]) == list(frame["id"][::7])
-
-
-def test_blocks_follow_one_another(frame, files):
-    blocks = list(NodeTable(files, "nodes").blocks(["town", "id"], 10))
+    blocks = list(table.blocks(["town", "id"], 10))
     assert [len(block) for block in blocks] == [10, 10, 5, 10, 10, 10, 5]
-    rows = pd.concat(blocks, ignore_index=True)
-    pd.testing.assert_frame_equal(rows, frame[["town", "id"]])
+    pd.testing.assert_frame_equal(pd.concat(blocks, ignore_index=True), frame[["town", "id"]])
     assert blocks[0].attrs["file"] == "nodes"
+    strided = NodeTable(files, "nodes", stride=7)
+    assert len(strided) == 9
+    assert list(strided["id"]) == list(frame["id"][::7])
 
 
 def test_long_cells_are_known_before_they_are_read(tmp_path):
@@ -410,26 +366,18 @@ LABELS = {
 def test_labels_in_blocks_are_those_of_the_column(tmp_path, kind, suffix):
     nodes, edges = make_tables()
     nodes["label"] = LABELS[kind](np.random.default_rng(1))
-    paths = write(nodes, tmp_path / f"n{suffix}"), write(edges, tmp_path / f"e{suffix}")
-    packed = pack(paths[0], tmp_path / "graph", edges=paths[1])
-    assert_same(packed, *paths)
+    packed = same_tables(tmp_path, nodes, edges, suffix)
     assert sum(packed.header["class_counts"]) == (packed.y[:] >= 0).sum()
 
 
-def test_a_column_of_too_many_labels_is_an_error(tmp_path, monkeypatch):
-    monkeypatch.setattr("evengraph.disk.pack_nodes.MAX_VALUES", 20)
+def test_nodes_have_a_limited_number_of_labels_or_none(tmp_path, monkeypatch):
     nodes, edges = make_tables()
-    nodes["label"] = np.repeat(np.arange(30), 2)
-    paths = write(nodes, tmp_path / "n.csv"), write(edges, tmp_path / "e.csv")
-    with pytest.raises(ValueError, match="column 'label'"):
-        pack(paths[0], tmp_path / "graph", edges=paths[1])
-
-
-def test_nodes_without_labels_have_no_class(tmp_path):
-    nodes, edges = make_tables()
-    paths = write(nodes[["id", "age"]], tmp_path / "n.csv"), write(edges, tmp_path / "e.csv")
-    packed = pack(paths[0], tmp_path / "graph", edges=paths[1])
+    packed, _ = packed_tables(tmp_path, nodes[["id", "age"]], edges)
     assert (packed.y[:] == -1).all()
+    shutil.rmtree(tmp_path / "graph")
+    monkeypatch.setattr("evengraph.disk.pack_nodes.MAX_VALUES", 20)
+    with pytest.raises(ValueError, match="column 'label'"):
+        packed_tables(tmp_path, nodes.assign(label=np.repeat(np.arange(30), 2)), edges)
 
 
 def test_a_generated_graph_is_like_the_one_in_memory(tmp_path):

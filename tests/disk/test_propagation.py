@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from torch.nn.functional import pad
 
 from evengraph.datasets import toy
-from evengraph.disk import pack_graph, tables
-from evengraph.disk import propagation as hops
+from evengraph.disk import learners, pack_graph
+from evengraph.disk import propagation as propagation_room
+from evengraph.disk.learners import LEARNERS
 from evengraph.disk.propagation import (
     ENTRY_BYTES,
     LEAST_ROWS,
@@ -23,15 +24,11 @@ from evengraph.disk.propagation import (
     column_means,
     component_table,
     cross_product,
-    fit_scaling,
-    log_degrees,
-    mean_tables,
-    own_columns,
-    rescaled_table,
     scale_of,
     view_tables,
 )
-from evengraph.disk.tables import ArrayTable, PackedLinks, features, row_slices
+from evengraph.disk.tables import features, row_slices
+from evengraph.methods import Boosting, Logistic
 from evengraph.nn.members import Components, Diffusion, Views
 from evengraph.ops.features import Scaling, with_log_degree
 from evengraph.ops.sparse import (
@@ -42,7 +39,7 @@ from evengraph.ops.sparse import (
     to_scipy,
     weighted_adjacency,
 )
-from graphs_on_disk import Arrays, random_matrix
+from graphs_on_disk import Arrays, random_matrix, table_of
 from small_graphs import normal
 
 CPU = torch.device("cpu")
@@ -76,15 +73,19 @@ def test_all_block_sizes_give_the_bits_of_the_product(
     matrix, x = random_matrix(30, 4, seed), normal(30, width, seed=seed, dtype=torch.float32)
     walk = Walk(kind, steps, teleport)
     space = Workspace(Arrays(matrix), tmp_path_factory.mktemp("space"), memory)
-    found = everything(space.propagate(ArrayTable.of(x), walk))
+    found = everything(space.propagate(table_of(x), walk))
     expected = in_memory(matrix, x, walk._replace(teleport=teleport))
     assert torch.equal(found, expected)
 
 
-def test_small_memory_means_many_blocks(tmp_path):
-    links = Arrays(random_matrix(60, 4, seed=0))
+@pytest.fixture
+def links():
+    return Arrays(random_matrix(60, 4, seed=0))
+
+
+def test_small_memory_means_many_blocks(tmp_path, links):
     space = Workspace(links, tmp_path, memory=3_500)
-    table = space.propagate(ArrayTable.of(normal(60, 9, dtype=torch.float32)), Walk("mean", 1))
+    table = space.propagate(table_of(normal(60, 9, dtype=torch.float32)), Walk("mean", 1))
     assert len(table.parts()) > 2
     assert len(list(Operator(links, "mean").blocks(int(SHARE * 3_500)))) > 2
 
@@ -94,26 +95,22 @@ def test_fewer_columns_at_a_time_if_the_matrix_then_stays_in_memory(tmp_path, mo
     made, block = [], Operator.block
     monkeypatch.setattr(Operator, "block", lambda *of: made.append(of[1]) or block(*of))
     walk, memory = Walk("symmetric", 5, 0.1), 110_000  # for 39 columns, or 32 with the matrix
-    table = Workspace(links, tmp_path, memory).propagate(ArrayTable.of(x), walk)
+    table = Workspace(links, tmp_path, memory).propagate(table_of(x), walk)
     assert [stop - start for start, stop, _ in table.parts()] == [32, 32]
     assert len(made) == len(set(map(str, made)))  # each block once
     assert torch.equal(everything(table), in_memory(links.matrix, x, walk))
 
 
-class Killed(Exception):
-    """Stands for a signal."""
-
-
-def test_after_a_kill_only_missing_columns_are_computed(tmp_path):
-    links, x = Arrays(random_matrix(60, 4, seed=0)), normal(60, 9, dtype=torch.float32)
-    table, walk, reads = ArrayTable.of(x), Walk("symmetric", 3, 0.1), []
+def test_after_a_kill_only_missing_columns_are_computed(tmp_path, links):
+    x = normal(60, 9, dtype=torch.float32)
+    table, walk, reads = table_of(x), Walk("symmetric", 3, 0.1), []
 
     def progress(stage, share):
         reads.append(share)
         if len(reads) == 8:  # in the third block of columns
-            raise Killed
+            raise KeyboardInterrupt
 
-    with pytest.raises(Killed):
+    with pytest.raises(KeyboardInterrupt):
         Workspace(links, tmp_path, 3_500, progress=progress).propagate(table, walk)
     again = Workspace(links, tmp_path, 2_500, progress=progress)  # with narrower blocks
     before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/columns-*.npy")}
@@ -133,21 +130,20 @@ def test_other_contents_are_not_mixed_up(tmp_path):
         for some in (x, x + 1):
             for walk in (Walk("mean", 1), Walk("mean", 2), Walk("symmetric", 2, 0.1)):
                 space = Workspace(Arrays(matrix), tmp_path, 10**6)
-                found = everything(space.propagate(ArrayTable.of(some), walk))
+                found = everything(space.propagate(table_of(some), walk))
                 assert torch.equal(found, in_memory(matrix, some, walk))
 
 
-def test_steps_of_means_share_what_is_stored(tmp_path):
-    stages = []
-    links, x = Arrays(random_matrix(60, 4, seed=0)), normal(60, 3, dtype=torch.float32)
+def test_steps_of_means_share_what_is_stored(tmp_path, links):
+    stages, x = [], normal(60, 3, dtype=torch.float32)
     space = Workspace(links, tmp_path, 10**6, progress=lambda stage, share: stages.append(stage))
-    space.propagate(ArrayTable.of(x), Walk("mean", 1), "one")
-    space.propagate(ArrayTable.of(x), Walk("mean", 2), "two")
+    space.propagate(table_of(x), Walk("mean", 1), "one")
+    space.propagate(table_of(x), Walk("mean", 2), "two")
     assert stages == ["one", "two"]
 
 
-def test_too_little_memory_or_disk_is_refused_first(tmp_path, monkeypatch):
-    links, x = Arrays(random_matrix(60, 4, seed=0)), ArrayTable.of(normal(60, 3))
+def test_too_little_memory_or_disk_is_refused_first(tmp_path, monkeypatch, links):
+    x = table_of(normal(60, 3))
     with pytest.raises(ValueError, match=r"memory must be at least 1\.3 KiB for 60 nodes, got 1"):
         Workspace(links, tmp_path, 1_000).propagate(x, Walk("mean", 1))
     usage = type("Usage", (), {"free": 100})
@@ -157,10 +153,6 @@ def test_too_little_memory_or_disk_is_refused_first(tmp_path, monkeypatch):
     assert not list(tmp_path.glob("*/columns*"))
 
 
-def test_entries_of_a_block_are_counted():
-    assert ENTRY_BYTES >= 8 + 4 + 8 + 8 + 8  # owner, column, two factors and their product
-
-
 KINDS = ("symmetric", "row", "mean", "mean transposed")
 
 
@@ -168,7 +160,7 @@ def in_memory_of_operators(matrix, kind):
     """The oracle: float32, dense."""
     if kind in ("symmetric", "row"):
         return normalise(matrix, kind).astype(np.float32).toarray()
-    means = to_scipy(neighbour_means(matrix, torch.device("cpu")).matrix).toarray()
+    means = to_scipy(neighbour_means(matrix, CPU).matrix).toarray()
     return means if kind == "mean" else means.T
 
 
@@ -204,33 +196,21 @@ def test_blocks_respect_the_limit_and_cover_all_rows():
     assert sum(sizes) == operator.num_entries
 
 
-def test_log_degrees():
-    matrix = random_matrix(10, 3, seed=4)
-    expected = np.log1p(matrix.getnnz(axis=1))
-    np.testing.assert_allclose(log_degrees(Arrays(matrix)), expected, rtol=1e-6)
-
-
 def test_propagation_of_a_packed_graph(tmp_path):
     graph = toy(80, 200, 5, 2)
     graph.edge_weight = torch.rand(graph.num_edges) + 0.1
     packed = pack_graph(graph, tmp_path / "graph")
-    space = Workspace(PackedLinks(packed), tmp_path / "space", 10_000)
-    found = space.propagate(features(packed), Walk("symmetric", 3, 0.1)).read(slice(0, 80))
-    propagation = propagation_matrix(weighted_adjacency(graph), torch.device("cpu"))
-    torch.testing.assert_close(found, diffuse(propagation, graph.x, 3, 0.1))
-
-
-def test_labels_do_not_change_the_hashes(tmp_path):
-    graph = toy(80, 200, 5, 2)
-    first = pack_graph(graph, tmp_path / "first")
+    space = Workspace(packed, tmp_path / "space", 10_000)
+    found = everything(space.propagate(features(packed), Walk("symmetric", 3, 0.1)))
+    spread = propagation_matrix(weighted_adjacency(graph), CPU)
+    torch.testing.assert_close(found, diffuse(spread, graph.x, 3, 0.1))
     graph.y = 1 - graph.y
-    second = pack_graph(graph, tmp_path / "second")
+    labels = pack_graph(graph, tmp_path / "labels")
     graph.x = graph.x + 1
-    third = pack_graph(graph, tmp_path / "third")
-    hashes = [PackedLinks(packed).content_hash for packed in (first, second, third)]
-    assert len(set(hashes)) == 1
-    tables = [features(packed).content_hash for packed in (first, second, third)]
-    assert tables[0] == tables[1] != tables[2]
+    other = pack_graph(graph, tmp_path / "features")
+    assert packed.edges_hash == labels.edges_hash == other.edges_hash
+    hashes = [features(each).content_hash for each in (packed, labels, other)]
+    assert hashes[0] == hashes[1] != hashes[2]
 
 
 ALL = slice(0, 60)
@@ -238,29 +218,31 @@ ALL = slice(0, 60)
 
 def test_means_of_features_and_degrees(tmp_path):
     matrix, x = random_matrix(60, 4, seed=0), normal(60, 5, dtype=torch.float32)
-    links = Arrays(matrix)
-    own = own_columns(ArrayTable.of(x), links, degree=True)
+    space = Workspace(Arrays(matrix), tmp_path, 10**6)
+    own, *found = LEARNERS[Boosting](Boosting(hops=2), space).tables(table_of(x)).values()
     expected = with_log_degree(x, matrix)
-    assert torch.equal(own.read(ALL), expected)
-    means = neighbour_means(matrix, torch.device("cpu"))
-    for table in mean_tables(own, Workspace(links, tmp_path, 10**6), 2):
+    assert torch.equal(torch.cat([own.read(ALL), found[0].read(ALL)], dim=1), expected)
+    means = neighbour_means(matrix, CPU)
+    for table in found[1:]:
         expected = means @ expected
         assert torch.equal(table.read(ALL), expected)
-    assert own_columns(ArrayTable.of(x), links, degree=False).shape == (60, 5)
+    bare = LEARNERS[Boosting](Boosting(hops=2, degree=False), space).tables(table_of(x))
+    assert [table.shape for table in bare.values()] == [(60, 5)] * 3
 
 
-def test_scaling_in_passes(monkeypatch):
-    monkeypatch.setattr(hops, "row_slices", lambda size: row_slices(size, 7))
-    x = normal(60, 5, dtype=torch.float32)
+def test_scaling_in_passes(tmp_path, monkeypatch):
+    monkeypatch.setattr(learners, "row_slices", lambda size: row_slices(size, 7))
+    matrix, x = random_matrix(60, 4, seed=0), normal(60, 5, dtype=torch.float32)
     x[:, 2] = (x[:, 2] > 2).float()
-    table, expected = ArrayTable.of(x), Scaling.of(x)
-    scaling = fit_scaling(table)
-    assert all(torch.equal(*pair) for pair in zip(scaling, expected, strict=True))
-    scaled = rescaled_table(table, scaling)
-    assert torch.equal(scaled.read(slice(3, 9), slice(1, 3)), expected(x)[3:9, 1:3])
+    learner = LEARNERS[Logistic](Logistic(hops=1), Workspace(Arrays(matrix), tmp_path, 10**6))
+    mean = learner.fit_tables(table_of(x))["mean_1"]
+    own = with_log_degree(x, matrix)
+    expected = Scaling.of(own)
+    assert all(torch.equal(*pair) for pair in zip(learner.method.scaling_, expected, strict=True))
+    scaled = neighbour_means(matrix, CPU) @ expected(own)
+    assert torch.equal(mean.read(slice(3, 9), slice(1, 3)), scaled[3:9, 1:3])
 
 
-CPU_COMPONENTS = torch.device("cpu")
 NODES = 90
 
 
@@ -272,9 +254,9 @@ def features_of_components(width):
 
 def propagation(matrix, walk):
     if walk.kind == "symmetric":
-        spread = propagation_matrix(matrix, CPU_COMPONENTS)
+        spread = propagation_matrix(matrix, CPU)
         return (lambda x: diffuse(spread, x, walk.steps, walk.teleport),) * 2
-    means = neighbour_means(matrix, CPU_COMPONENTS)
+    means = neighbour_means(matrix, CPU)
     return means.__matmul__, means.transposed_product
 
 
@@ -282,40 +264,36 @@ def propagation(matrix, walk):
 @pytest.mark.parametrize("width", [6, 40])
 @pytest.mark.parametrize("rows", [2**16, 17])
 def test_components_are_those_in_memory(tmp_path, monkeypatch, walk, width, rows):
-    monkeypatch.setattr(
-        "evengraph.disk.propagation.row_slices", lambda size: tables.row_slices(size, rows)
-    )
+    monkeypatch.setattr(propagation_room, "row_slices", lambda size: row_slices(size, rows))
     x, matrix = features_of_components(width), random_matrix(NODES, 4, seed=0)
     memory, disk = Components(width, 10), Components(width, 10)
     expected = memory(x, *propagation(matrix, walk))
     space = Workspace(Arrays(matrix), tmp_path, 20_000)
-    table = component_table(disk, ArrayTable.of(x), space, walk, fit=True, stage="")
+    table = component_table(disk, table_of(x), space, walk, fit=True, stage="")
     found = table.read(slice(0, NODES))
     signs = (found * expected).sum(0).sign()  # a component may point either way
     torch.testing.assert_close(found * signs, expected, rtol=1e-3, atol=1e-5)
     if width <= 10 and rows > NODES:
         assert torch.equal(found, expected)
         assert torch.equal(disk.centre, memory.centre)
-    again = component_table(disk, ArrayTable.of(x), space, walk, fit=False, stage="")
+    again = component_table(disk, table_of(x), space, walk, fit=False, stage="")
     torch.testing.assert_close(again.read(slice(0, NODES)), found, rtol=1e-3, atol=1e-5)
 
 
 def test_passes(monkeypatch):
-    monkeypatch.setattr(
-        "evengraph.disk.propagation.row_slices", lambda size: tables.row_slices(size, 7)
-    )
+    monkeypatch.setattr(propagation_room, "row_slices", lambda size: row_slices(size, 7))
     x, y = normal(50, 3, dtype=torch.float32), normal(50, 2, seed=1, dtype=torch.float32)
-    table = ArrayTable.of(x)
+    table = table_of(x)
     torch.testing.assert_close(column_means(table), x.mean(0))
-    torch.testing.assert_close(cross_product(table, ArrayTable.of(y)), x.T @ y)
+    torch.testing.assert_close(cross_product(table, table_of(y)), x.T @ y)
     torch.testing.assert_close(scale_of(table), 0.5 / x.square().sum(1).mean().sqrt())
-    assert scale_of(ArrayTable.of(torch.zeros(5, 2))) == 1
+    assert scale_of(table_of(torch.zeros(5, 2))) == 1
 
 
 def test_huge_features_stay_finite(tmp_path):
     x, matrix = features_of_components(40) * 1e30, random_matrix(NODES, 4, seed=0)
     space, part = Workspace(Arrays(matrix), tmp_path, 10**6), Components(40, 10)
-    table = component_table(part, ArrayTable.of(x), space, Walk("mean", 1), fit=True, stage="")
+    table = component_table(part, table_of(x), space, Walk("mean", 1), fit=True, stage="")
     assert torch.isfinite(table.read(slice(0, NODES))).all()
 
 
@@ -329,9 +307,9 @@ def new_views(num_features, relations=0):
 def test_views_have_the_bits_of_those_in_memory(tmp_path):
     graph, other = toy(120, 300, 8, 3), toy(90, 200, 8, 3, seed=1)
     memory, disk = new_views(8), new_views(8)
-    for index, (each, fit) in enumerate(((graph, True), (other, False))):
+    for index, (each, fit) in enumerate([(graph, True), (other, False)]):
         packed = pack_graph(each, tmp_path / str(index))
-        space = Workspace(PackedLinks(packed), tmp_path / "space", 400_000)
+        space = Workspace(packed, tmp_path / "space", 400_000)
         found = view_tables(disk, features(packed), space, fit=fit)
         expected = memory(each, fit=fit)
         assert list(found) == list(NAMES)
@@ -340,18 +318,13 @@ def test_views_have_the_bits_of_those_in_memory(tmp_path):
             torch.testing.assert_close(pad(rows, (0, memory.width - rows.shape[1])), view)
     for name, value in memory.state_dict().items():
         torch.testing.assert_close(disk.state_dict()[name], value)
-
-
-def test_relations_are_refused(tmp_path):
-    packed = pack_graph(toy(60, 100, 4, 2), tmp_path / "graph")
-    space = Workspace(PackedLinks(packed), tmp_path / "space", 10**6)
     with pytest.raises(ValueError, match="Relations are not available"):
-        view_tables(new_views(4, relations=2), features(packed), space, fit=True)
+        view_tables(new_views(8, relations=2), features(packed), space, fit=True)
 
 
 def test_blocks_are_all_rows_in_their_order():
     x, nodes = normal(30, 4, dtype=torch.float32), torch.tensor([3, 29, 0, 7, 7, 12, 1])
-    rows = RowBlocks(ArrayTable.of(x), nodes, 3)
+    rows = RowBlocks(table_of(x), nodes, 3)
     assert rows.shape == (7, 4)
     places, blocks = zip(*rows, strict=True)
     assert [len(block) for block in blocks] == [3, 3, 1]
@@ -362,15 +335,10 @@ def test_blocks_are_all_rows_in_their_order():
 
 def test_a_sample_is_spread_over_all_rows():
     x = torch.arange(100.0).unsqueeze(1)
-    rows = RowBlocks(ArrayTable.of(x), torch.arange(100), 7)
+    rows = RowBlocks(table_of(x), torch.arange(100), 7)
     assert rows.sample(4).flatten().tolist() == [0, 25, 50, 75]
     for count in (100, 1000):
         assert torch.equal(rows.sample(count), x)
-    assert RowBlocks(ArrayTable.of(x), torch.arange(0), 7).sample(5).shape == (0, 1)
-
-
-def test_the_size_of_a_block_follows_memory_and_width():
-    assert block_rows(100, 1) == LEAST_ROWS
-    assert block_rows(1, 2**40) == MOST_ROWS
-    assert block_rows(100, 4 * 64 * 100 * 5000) == 5000
-    assert block_rows(0, 2**40) == MOST_ROWS
+    assert RowBlocks(table_of(x), torch.arange(0), 7).sample(5).shape == (0, 1)
+    sizes = (100, 1), (1, 2**40), (0, 2**40), (100, 4 * 64 * 100 * 5000)  # width, memory
+    assert [block_rows(*each) for each in sizes] == [LEAST_ROWS, MOST_ROWS, MOST_ROWS, 5000]

@@ -12,11 +12,16 @@ from evengraph.disk import pack_graph, shards
 from evengraph.disk.models import fair_sizes, plan_note, sample_nodes, select_nodes
 from evengraph.disk.propagation import Workspace
 from evengraph.disk.shards import SPAN, RowPlan, sharded_rows
-from evengraph.disk.tables import ArrayTable, PackedLinks
 from evengraph.splits import Natural
 from evengraph.training.ranks import Ranks
+from graphs_on_disk import table_of
 
 NODES = 200
+
+
+def turns(plan):
+    """Shards until each chunk has been in memory."""
+    return max(len(plan.labelled), len(plan.others))
 
 
 @pytest.fixture
@@ -27,7 +32,7 @@ def task():
 
 @pytest.fixture
 def space(tmp_path, task):
-    return Workspace(PackedLinks(pack_graph(toy(20, 30, 2, 2), tmp_path / "g")), tmp_path, 10**6)
+    return Workspace(pack_graph(toy(20, 30, 2, 2), tmp_path / "g"), tmp_path, 10**6)
 
 
 @pytest.fixture
@@ -35,8 +40,8 @@ def tables():
     """Numbers that tell nodes and tables apart."""
     numbers = torch.arange(NODES, dtype=torch.float32)
     return {
-        "one": ArrayTable.of(torch.stack([numbers, numbers + 0.5], dim=1)),
-        "two": ArrayTable.of(-numbers.unsqueeze(1)),
+        "one": table_of(torch.stack([numbers, numbers + 0.5], dim=1)),
+        "two": table_of(-numbers.unsqueeze(1)),
     }
 
 
@@ -75,7 +80,7 @@ def test_a_plan_divides_the_nodes(room, epochs, drawn, validated, seed):
     plan = RowPlan.of(task, **options)
     draws = [epochs * count for count in drawn]
     assert 1 <= plan.span <= SPAN
-    assert plan.span * plan.shards <= max(epochs, plan.shards)  # every shard has its turn
+    assert plan.span * turns(plan) <= max(epochs, turns(plan))  # every shard has its turn
     kinds = (task.train_nodes, (~task.train).nonzero().squeeze(1))
     for chunks, nodes, most in zip((plan.labelled, plan.others), kinds, draws, strict=True):
         chosen = torch.cat(chunks) if chunks else nodes[:0]
@@ -91,9 +96,9 @@ def test_a_plan_divides_the_nodes(room, epochs, drawn, validated, seed):
 
 def test_every_row_comes_in_turn_as_it_is_in_the_tables(task, supply):
     rows = supply()
-    assert rows.plan.shards == 5
+    assert turns(rows.plan) == 5
     seen, held = set(), []
-    for epoch in range(SPAN * rows.plan.shards):
+    for epoch in range(SPAN * 5):
         shard = rows.advance()
         assert torch.equal(shard.rows[:, 0], -shard.rows[:, 2])
         assert torch.equal(shard.rows[:, 0] + 0.5, shard.rows[:, 1])
@@ -113,6 +118,8 @@ def test_validation_is_a_pass_in_blocks(task, supply, monkeypatch):
     monkeypatch.setattr(shards, "BLOCK", 21)
     blocks = list(supply().validation())
     assert [len(labels) for _, labels in blocks] == [7, 7, 7, 7, 7, 5]
+    shard = supply(drawn=(10**6, 0)).advance()
+    assert (len(shard.labelled), len(shard.others)) == (60, 0)  # epochs draw no others
     nodes = torch.cat([rows for rows, _ in blocks])[:, 0].long()
     assert torch.equal(nodes, task.val_nodes)
     assert torch.equal(torch.cat([labels for _, labels in blocks]), task.graph.y[nodes])
@@ -152,13 +159,7 @@ def test_two_runs_at_once_do_not_share_files(task, tables, space):
     assert not list(space.folder.glob(".scratch-*"))
 
 
-def test_epochs_that_draw_no_others_get_none(supply):
-    shard = supply(drawn=(10**6, 0)).advance()
-    assert not len(shard.others)
-    assert len(shard.labelled) == 60
-
-
-def test_rare_classes_keep_their_nodes():
+def test_rare_classes_keep_their_nodes_and_notes_count_rows():
     assert fair_sizes([1000, 3, 50], 100) == [49, 3, 48]
     assert fair_sizes([5, 6], 100) == [5, 6]
     task = Natural(train=0.5, val=0.2)(toy(1000, 2000, 4, 3), seed=0)
@@ -168,10 +169,6 @@ def test_rare_classes_keep_their_nodes():
     assert (int(part.train.sum()), int(part.val.sum())) == (90, 90)
     assert len(nodes) == 270
     assert torch.equal(part.graph.y, task.graph.y[nodes])
-
-
-def test_the_note_counts_all_rows_or_some():
-    task = Natural(train=0.5, val=0.2)(toy(1000, 2000, 4, 3), seed=0)
     plan = RowPlan.of(task, room=400, epochs=10, drawn=(100, 10), validated=50, seed=0)
     assert plan_note(task, plan) == (
         "Rows from disk, in 2 shards: all 500 training nodes, 50 of 199 validation nodes, "

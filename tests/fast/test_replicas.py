@@ -6,7 +6,6 @@ import signal
 
 import pytest
 import torch
-from torch import nn
 
 from evengraph.fast import replicas
 from evengraph.fast.replicas import (
@@ -16,7 +15,6 @@ from evengraph.fast.replicas import (
     fit_as_batch,
     fit_batch,
     share_batch,
-    stacked,
 )
 from evengraph.fast.supervised import SupervisedReplicas
 from evengraph.fast.unignn import UnifiedReplicas
@@ -176,16 +174,6 @@ def test_callbacks_hear_of_every_epoch():
     assert heard[-1] == method.history_[0].epochs
 
 
-def test_networks_are_stacked():
-    nets = [nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)) for _ in range(4)]
-    together = stacked(nets)
-    assert together[0].weight.shape == (4, 2, 3)
-    assert together[1].running_mean.shape == (4, 2)
-    for index, net in enumerate(nets):
-        assert torch.equal(together[0].weight[index], net[0].weight)
-    assert nets[0][0].weight.shape == (2, 3)
-
-
 def test_a_cpu_trains_one_run_at_a_time():
     assert not can_replicate(torch.device("cpu"))
     assert not fit_as_batch(GCN(), small_task(), seed=0)
@@ -220,17 +208,15 @@ def test_an_interrupt_before_the_first_epoch_is_passed_on(monkeypatch):
         exhaust(fit_batch([Fit(method, task.hide_test_labels(), 3)], 1))
 
 
-@pytest.mark.parametrize("every", [1, 7, 1_000_000])
-def test_any_interval_of_clustering(every):
-    methods = [UniGNN(**COMMON, recluster_every=e, clusters_per_class=3) for e in (every, 0)]
-    side_by_side(methods, [small_task()] * 2, [3, 4], 2)
-    check_equal(methods, [small_task()] * 2, [3, 4])
+SHORT = [{"max_epochs": 0}, {"max_epochs": 1}, {"max_epochs": 9, "patience": 0}]
 
 
-@pytest.mark.parametrize(("max_epochs", "patience"), [(0, 5), (1, 5), (9, 0)])
-def test_short_runs(max_epochs, patience):
-    limits = COMMON | {"max_epochs": max_epochs, "patience": patience}
-    methods = [UniGNN(**limits, **SETTINGS[0]) for _ in range(3)]
+@pytest.mark.parametrize(
+    ("every", "limits"), [(1, {}), (7, {}), (10**6, {}), *((1, s) for s in SHORT)]
+)
+def test_any_interval_of_clustering_and_short_runs(every, limits):
+    settings = COMMON | {"clusters_per_class": 3} | limits
+    methods = [UniGNN(**settings, recluster_every=number) for number in (every, 0, 10)]
     side_by_side(methods, [small_task()] * 3, [3, 4, 5], 2)
     check_equal(methods, [small_task()] * 3, [3, 4, 5])
 
@@ -293,8 +279,7 @@ def test_methods_of_labelled_nodes(name, slots):
     assert len(set(losses)) == len(losses)
 
 
-@pytest.mark.parametrize("features", ["dense", "sparse"])
-def test_methods_of_labelled_nodes_that_stop_apart(monkeypatch, features):
+def test_methods_of_labelled_nodes_that_stop_apart(monkeypatch):
     monkeypatch.setattr(replicas, "MIN_SLOTS", 1)
     monkeypatch.setattr(replicas, "SYNC_EVERY", 1)
     left = []
@@ -305,10 +290,6 @@ def test_methods_of_labelled_nodes_that_stop_apart(monkeypatch, features):
         lambda self, held: left.append(list(held)) or shrink(self, held),
     )
     task = small_task()
-    if features == "dense":
-        graph = task.graph.clone()
-        graph.x = graph.x + 0.01
-        task = dataclasses.replace(task, graph=graph)
     swapped = dataclasses.replace(task, train=task.val, val=task.train)
     tasks, seeds = [task, swapped, other_split(task), task], [4, 5, 6, 7]
     methods = [Reweight(**COMMON | {"max_epochs": 90, "patience": 5}) for _ in tasks]

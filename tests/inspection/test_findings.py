@@ -63,11 +63,8 @@ GRAPH = Inspection(
     features=Features(
         count=10,
         density=0.5,
-        constant=0,
-        missing=0,
-        empty_nodes=0,
-        duplicate_nodes=0,
-        conflicting_nodes=0,
+        **dict.fromkeys(("constant", "missing", "empty_nodes"), 0),
+        **dict.fromkeys(("duplicate_nodes", "conflicting_nodes"), 0),
     ),
     leaks=(),
 )
@@ -100,11 +97,7 @@ CHANCE = {"edge": 0.95, "by_chance": 0.94, "adjusted": 0.05}
 @pytest.mark.parametrize(
     ("level", "text", "changes"),
     [
-        (
-            "warning",
-            "'fraud', has 12 labelled nodes, the largest, class 'fine', has 340: 28 ti",
-            {},
-        ),
+        ("warning", "'fraud', has 12 labelled nodes, the largest, class 'fine', has 340: 28", {}),
         ("note", "340: 9.9 times as many.", {"labels": {"ratio": 9.94}}),
         ("good", "balanced: 10 to 12 label", {"labels": {"labelled": (10, 12), "ratio": 1.2}}),
         ("warning", "No node of 'fraud' is labelled: no method can learn it.", LABELS_OF_ONE),
@@ -122,17 +115,9 @@ CHANCE = {"edge": 0.95, "by_chance": 0.94, "adjusted": 0.05}
             "Only 10% of the neighbours of class 'fraud' are of that class (4% expected",
             {"homophily": {"per_class": (0.9, 0.1), "neighbours": (960, 40)}},
         ),
-        (
-            "note",
-            "38% of the unlabelled nodes are more than 2 hops from any labelled node of c",
-            {},
-        ),
+        ("note", "38% of the unlabelled nodes are more than 2 hops from any labelled node", {}),
         ("good", "At least 93% of the unlabelled nodes are within 2 hops of a", {"reach": NEAR}),
-        (
-            "note",
-            "Less than 1% of the unlabelled nodes (5) are more than 4",
-            {"reach": {"beyond": 5}},
-        ),
+        ("note", "Less than 1% of the unlabelled nodes (5) are", {"reach": {"beyond": 5}}),
         ("good", "The graph is connected.", {}),
         (
             "warning",
@@ -172,38 +157,23 @@ def test_the_gravest_stand_first_and_all_are_sentences():
         assert "  " not in finding.text
 
 
-def test_text_is_left_out_of_features_that_never_change():
+def test_text_and_leaks_are_told_together():
     alike = "the same value for every node."
     assert f"3 of 16 features have {alike}" in told(features={"count": 16, "constant": 3})
     text = told(features={"count": 266, "hashed": 256, "constant": 1})
     assert f"1 of 10 features that are not hashed text has {alike}" in text
-
-
-def test_many_leaks_are_told_together():
     leaks = tuple(Leak(column=f"c{n}", kind="class", class_name="fine") for n in range(40))
     warnings = [t for t in told(leaks=leaks) if "c5" in t or "alone almost" in t]
     assert len(warnings) == 6
     assert warnings[-1].startswith("The same holds for 35 more: 'c5', 'c6'")
-
-
-def test_without_unlabelled_nodes_nothing_is_said_of_reach():
     text = " ".join(told(reach={"nodes": 0}, labels={"num_unlabelled": 0}))
     assert "hops" not in text
     assert "are labelled" not in text
 
 
-@pytest.mark.parametrize(
-    ("share", "text"),
-    [
-        (0, "0%"),
-        (0.004, "less than 1%"),
-        (0.5, "50%"),
-        (0.996, "more than 99%"),
-        (1, "100%"),
-    ],
-)
-def test_percent_never_rounds_to_none_or_all(share, text):
-    assert percent(share) == text
+def test_percent_never_rounds_to_none_or_all():
+    assert [percent(share) for share in (0, 0.5, 1)] == ["0%", "50%", "100%"]
+    assert [percent(share) for share in (0.004, 0.996)] == ["less than 1%", "more than 99%"]
 
 
 def test_without_edges_one_finding_says_so():
@@ -224,11 +194,8 @@ def advised(**changes):
     return " ".join(recommend(changed(**changes)))
 
 
-def test_methods_for_heterophily_exist():
-    assert set(HETEROPHILY_METHODS.split(",")) <= METHODS.keys()
-
-
 def test_advice():
+    assert set(HETEROPHILY_METHODS.split(",")) <= METHODS.keys()
     plain = advised()
     assert plain.startswith(
         "Classes are imbalanced and many nodes are far from labels: use the default, which selects "

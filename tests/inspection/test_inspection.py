@@ -16,11 +16,25 @@ def graph_of(labels, pairs=((0, 1),), **more):
     return Data(edge_index=edge_index, y=torch.tensor(labels), num_nodes=len(labels), **more)
 
 
-def test_hashed_features_are_one_mark_each():
+def test_names_hashes_and_weights():
     graph = graph_of([0, 1], x=torch.zeros(2, 3))
     assert eg.inspect_graph(graph, hashed=[True, True, False]).features.constant == 1
     with pytest.raises(ValueError, match=r"hashed must be of shape \(3,\), got \(1,\)"):
         eg.inspect_graph(graph, hashed=[True])
+    graph = graph_of([0, 1, -1], class_names=["x", "y"])
+    assert eg.inspect_graph(graph).labels.names == ("x", "y")
+    assert eg.inspect_graph(graph, class_names=["p", "q", "r"]).labels.labelled == (1, 1, 0)
+    graph = graph_of([0, 0, 1, 1], [(0, 1), (2, 3)])
+    seen = torch.tensor([True, True, True, False])
+    assert eg.inspect_graph(graph).homophily.edges == 2
+    assert eg.inspect_graph(graph, labelled=seen).homophily.edges == 1
+    graph = eg.toy(60, 150, 10, 3)
+    plain = eg.inspect_graph(graph).edges
+    assert (plain.weighted, plain.relations) == (False, ())
+    graph.edge_weight = torch.rand(graph.num_edges)
+    graph.relation_names = ("card", "cash")
+    edges = eg.inspect_graph(graph).edges
+    assert (edges.weighted, edges.relations) == (True, ("card", "cash"))
 
 
 @given(labelled_graphs())
@@ -50,13 +64,6 @@ def test_a_toy_graph_with_few_labels():
     assert found.leaks == ()
 
 
-def test_homophily_uses_the_labels_that_may_be_seen():
-    graph = graph_of([0, 0, 1, 1], [(0, 1), (2, 3)])
-    seen = torch.tensor([True, True, True, False])
-    assert eg.inspect_graph(graph).homophily.edges == 2
-    assert eg.inspect_graph(graph, labelled=seen).homophily.edges == 1
-
-
 def test_a_leak_under_the_name_of_the_column():
     pd = pytest.importorskip("pandas")
     graph = eg.toy(400, 1600, 20, 2)
@@ -69,15 +76,8 @@ def test_a_leak_under_the_name_of_the_column():
     assert [leak.column for leak in found.leaks] == ["closed"]
     assert found.recommendation[0] == "First remove 'closed' from the features."
     harmless = table.assign(closed=np.arange(400) % 2)
-    assert [
-        leak.column for leak in eg.inspect_graph(graph, table=harmless, label="topic").leaks
-    ] == ["f7"]
-
-
-def test_class_names_are_the_graphs_own_or_given():
-    graph = graph_of([0, 1, -1], class_names=["x", "y"])
-    assert eg.inspect_graph(graph).labels.names == ("x", "y")
-    assert eg.inspect_graph(graph, class_names=["p", "q", "r"]).labels.labelled == (1, 1, 0)
+    found = eg.inspect_graph(graph, table=harmless, label="topic")
+    assert [leak.column for leak in found.leaks] == ["f7"]
 
 
 @pytest.mark.parametrize(
@@ -100,13 +100,3 @@ def test_mistakes(change, words):
     arguments = {"graph": graph_of([0, 1])} | change
     with pytest.raises(ValueError, match=words):
         eg.inspect_graph(arguments.pop("graph"), **arguments)
-
-
-def test_weights_and_relations_are_counted():
-    graph = eg.toy(60, 150, 10, 3)
-    plain = eg.inspect_graph(graph).edges
-    assert (plain.weighted, plain.relations) == (False, ())
-    graph.edge_weight = torch.rand(graph.num_edges)
-    graph.relation_names = ("card", "cash")
-    edges = eg.inspect_graph(graph).edges
-    assert (edges.weighted, edges.relations) == (True, ("card", "cash"))

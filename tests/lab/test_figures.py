@@ -315,7 +315,7 @@ def test_what_is_missing_is_left_out(experiments):
     assert drawn == ["comparison", "recall", "cost", "map"]
     assert draw_all(with_outcome(comparison, lambda _: {"per_class": ...}))
     for results in experiments:
-        assert draw_all(replace(results, seeds=[5]).with_selection_seeds())
+        assert draw_all(replace(results, seeds=[5]).with_equal_seeds())
     cells = [c for c in comparison.cells if (c.setting, c.label) != (STEP, "Uni-GNN")]
     panels = shown(confusion_figure(replace(comparison, cells=cells)))
     assert [panel.get_title() for panel in panels] == ["GCN"]

@@ -9,7 +9,8 @@ import pytest
 
 from chromium import BROWSER, Chromium
 from contrasts import DARK, LIGHT
-from evengraph.lab.pages import write_overview
+from evengraph.lab.pages import render_overview
+from evengraph.report.page import write_html
 
 if BROWSER is None:
     pytest.skip("no Chromium or Chrome found", allow_module_level=True)
@@ -24,9 +25,9 @@ PAPER, GAP, MACRO = 4, 5, 6  # columns
 def folder(experiments, tmp_path_factory):
     """The page; one with a lot in it; and one with very long names."""
     folder = tmp_path_factory.mktemp("pages")
-    write_overview(experiments, folder / "index.html")
-    write_overview(named(experiments, "a rather long name of "), folder / "many.html")
-    write_overview(named(experiments, LONG), folder / "long.html")
+    many, long = (named(experiments, name) for name in ("a rather long name of ", LONG))
+    for name, shown in (("index", experiments), ("many", many), ("long", long)):
+        write_html(render_overview(shown), folder / f"{name}.html")
     return folder
 
 

@@ -14,6 +14,7 @@ from evengraph.lab.reproduce import (
     check,
     experiment_content,
     job_spec,
+    known_runs,
     missing,
     reproduce,
     resolve,
@@ -190,14 +191,13 @@ def test_runs_that_are_shared_are_asked_for_once(tmp_path):
     )
     assert settings_of(Plan(two, []).missing()) == [(2, 5), (2, 6), (9, 5), (9, 6)]
     store = Store(tmp_path / "store.sqlite")
-    asked = missing([one, two], store)
+    asked = missing([one, two], {})
     assert settings_of(asked) == [(e, s) for e in (1, 2, 3, 9) for s in (5, 6)]
     store.add(ended(toy_job(max_epochs=2, seed=5)))
     store.add(failed(toy_job(max_epochs=9, seed=6)))
     gone = {(2, 5), (9, 6)}
-    assert settings_of(missing([one, two], store)) == [
-        one for one in settings_of(asked) if one not in gone
-    ]
+    left = missing([one, two], known_runs(store.rows()))
+    assert settings_of(left) == [one for one in settings_of(asked) if one not in gone]
 
 
 def test_cells_hold_the_chosen_runs_and_no_other():
@@ -410,7 +410,7 @@ def test_rounds_go_on_until_nothing_is_missing(store):
     assert len({job.key for job in engine.done}) == len(engine.done) == 9
     assert [row.job for row in told] == engine.done
     assert all(job.method_fields["max_epochs"] == 1 for job in engine.done[6:])
-    assert missing([spec], store) == []
+    assert missing([spec], known_runs(store.rows())) == []
 
 
 def test_what_is_there_is_not_run_again(store):
@@ -457,7 +457,7 @@ def test_while_another_process_is_at_the_rest_it_waits(store, monkeypatch):
 
     def elsewhere(seconds):  # another process ends two runs in the meantime
         slept.append(seconds)
-        for job in missing([spec], store)[:2]:
+        for job in missing([spec], known_runs(store.rows()))[:2]:
             store.add(ended(job))
 
     monkeypatch.setattr(module, "sleep", elsewhere)
@@ -520,9 +520,9 @@ def test_a_real_experiment_chooses_and_is_the_same_again(tmp_path):
 def test_a_stored_experiment_holds_the_role_of_each_method_but_of_no_variant(store):
     entries = entry(), entry("Uni-GNN", "unignn"), entry("mine", "unignn"), entry("SMOTE", "smote")
     spec = spec_of(*entries)
-    for job in missing([spec], store):
+    for job in missing([spec], known_runs(store.rows())):
         store.add(ended(job))
-    cells = experiment_content(spec, store)["cells"]
+    cells = experiment_content(spec, store, known_runs(store.rows()))["cells"]
     assert [(cell["label"], cell["role"]) for cell in cells] == [
         ("GCN", "baseline"),
         ("Uni-GNN", "highlight"),

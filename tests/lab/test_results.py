@@ -14,8 +14,7 @@ from evengraph.lab.results import (
     Estimate,
     ExperimentResults,
     best_first,
-    compare_variants,
-    compare_with_others,
+    compare,
     compare_with_paper,
     load_experiments,
     paired_gaps,
@@ -154,18 +153,18 @@ def test_a_board_kept_again_replaces_the_old_one(copied):
 
 
 def test_first_seeds_are_those_of_the_paper(experiments, comparison):
-    first = comparison.with_selection_seeds()
+    first = comparison.with_equal_seeds()
     assert (first.name, first.title, first.kind) == ("comparison", "Comparison", "comparison")
     assert all([row.job.seed for row in cell.rows] == list(FEW) for cell in first.cells)
     assert len(first.cells) == 11
     assert first.find(STEP, "GCN").selected == comparison.find(STEP, "GCN").selected
     assert len(comparison.find(STEP, "GCN").rows) == 20
-    single = experiments[2].with_selection_seeds().curves()["K"][-1]
+    single = experiments[2].with_equal_seeds().curves()["K"][-1]
     assert [row.job.seed for row in single.rows] == [5]
 
 
 def test_cells_without_a_first_seed_are_left_out(comparison):
-    elsewhere = replace(comparison, seeds=[20, 21]).with_selection_seeds()
+    elsewhere = replace(comparison, seeds=[20, 21]).with_equal_seeds()
     assert elsewhere.labels == ["GCN", "Uni-GNN"]
     assert all(len(cell.rows) == 2 for cell in elsewhere.cells)
 
@@ -220,13 +219,13 @@ def test_ranks_are_of_the_metric_asked_for(comparison):
 def test_comparisons_are_positive_where_the_first_is_better():
     better, worse = spread(75.0, range(10), "better"), spread(65.0, range(10), "worse")
     results = make_results({("a", "ours"): better, ("a", "theirs"): worse})
-    (found,) = compare_with_others(results, "ours", METRIC)
+    (found,) = compare(results, "ours", METRIC)
     assert (found.setting, found.gaps.label, found.against) == ("a", "ours", "theirs")
     assert len(found.gaps.values) == 10
     assert found.gaps.mean == pytest.approx(fmean(better.values()) - fmean(worse.values()))
     low, high = found.gaps.interval
     assert 0 < low < found.gaps.mean < high
-    (other,) = compare_with_others(results, "theirs", METRIC)
+    (other,) = compare(results, "theirs", METRIC)
     assert other.gaps.mean == pytest.approx(-found.gaps.mean)
     assert other.gaps.interval == pytest.approx((-high, -low))
     assert other.p == pytest.approx(found.p)
@@ -235,7 +234,7 @@ def test_comparisons_are_positive_where_the_first_is_better():
 def test_only_common_seeds_are_compared():
     one, two = spread(70.0, range(10), "one"), spread(69.0, range(4, 30), "two")
     results = make_results({("a", "ours"): one, ("a", "theirs"): two})
-    (found,) = compare_with_others(results, "ours", METRIC)
+    (found,) = compare(results, "ours", METRIC)
     assert len(found.gaps.values) == 6
     ours, theirs = ([values[seed] for seed in range(4, 10)] for values in (one, two))
     assert found.gaps.mean == pytest.approx(fmean(ours) - fmean(theirs))
@@ -248,11 +247,11 @@ def test_only_common_seeds_are_compared():
 def test_too_few_common_seeds_say_nothing(common, lines):
     one, two = spread(70.0, range(20), "one"), spread(69.0, range(20 - common, 40), "two")
     results = make_results({("a", "ours"): one, ("a", "theirs"): two})
-    assert len(compare_with_others(results, "ours", METRIC)) == lines
+    assert len(compare(results, "ours", METRIC)) == lines
 
 
 def test_comparisons_of_all_settings(comparison):
-    found = compare_with_others(comparison, "Uni-GNN", METRIC)
+    found = compare(comparison, "Uni-GNN", METRIC)
     assert [(one.setting, one.against) for one in found] == [
         (setup, "GCN") for setup in comparison.settings
     ]
@@ -263,7 +262,7 @@ def test_comparisons_of_all_settings(comparison):
 
 
 def test_a_method_that_nobody_ran_is_compared_to_nothing(comparison):
-    assert compare_with_others(comparison, "SMOTE", METRIC) == []
+    assert compare(comparison, "SMOTE", METRIC) == []
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.5, 12.7])
@@ -271,7 +270,7 @@ def test_equal_differences_have_the_p_value_of_the_sign_test(shift):
     one = {seed: 60.0 + seed / 7 for seed in range(8)}
     two = {seed: value - shift for seed, value in one.items()}
     results = make_results({("a", "x"): one, ("a", "y"): two})
-    (found,) = compare_with_others(results, "x", METRIC)
+    (found,) = compare(results, "x", METRIC)
     p = 2**-7 if shift else 1.0
     assert (found.p, found.corrected) == (p, p)
     assert (found.gaps.mean, *found.gaps.interval) == pytest.approx((shift,) * 3)
@@ -289,7 +288,7 @@ def test_reports_and_compare_give_the_same_p_value(gaps):
     (pair,) = compare_pairs({"x": one, "y": two}, overlap=0.0, independent=True)
     values = {("a", "x"): dict(enumerate(one)), ("a", "y"): dict(enumerate(two))}
     results = make_results(values, selected={"alpha": 1})
-    (found,) = compare_with_others(results, "x", METRIC)
+    (found,) = compare(results, "x", METRIC)
     assert found.corrected == pytest.approx(pair.p)
     (_, row) = significance_table(results)
     assert row[-1] == f"{pair.p:.2g}"
@@ -415,7 +414,8 @@ def test_a_claim_holds_or_is_not_significant(gaps, paper, verdict):
         cell("Whole", WHOLE, 76.0, chosen={"alpha": 1}),
         cell("Without", other, theirs),
     )
-    (found,) = compare_variants(results_of(*cells, draws="ablation"), METRIC)
+    ablation = results_of(*cells, draws="ablation")
+    (found,) = compare(ablation, "Whole", METRIC, variants=True)
     assert found.verdict == verdict
     assert found.gaps.mean == pytest.approx(sum(gaps) / 6)
     low, high = found.gaps.interval
@@ -427,7 +427,7 @@ def test_a_claim_holds_or_is_not_significant(gaps, paper, verdict):
 
 def test_with_few_seeds_nothing_is_claimed():
     cells = cell("Whole", WHOLE[:4], chosen={"alpha": 1}), cell("Without", WHOLE[:4])
-    assert compare_variants(results_of(*cells), METRIC) == []
+    assert compare(results_of(*cells), "Whole", METRIC, variants=True) == []
 
 
 def test_means_are_compared_over_equally_many_seeds():

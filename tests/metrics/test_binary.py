@@ -99,6 +99,9 @@ def test_a_budget_that_not_even_the_first_tie_keeps_flags_nothing():
     threshold = binary.best_threshold(positive, scores, "false_positives", budget=0.4)
     assert threshold > 1
     assert not binary.flagged(scores, threshold).any()
+    positive, scores = torch.tensor([0, 1, 0, 0]).bool(), torch.tensor([0.9, 0.8, 0.8, 0.8])
+    threshold = binary.best_threshold(positive, scores, "false_positives", budget=0.4)
+    assert threshold == pytest.approx(0.9)  # better no hits than beyond the budget
 
 
 def test_one_class_alone_leaves_figures_undefined():
@@ -139,22 +142,11 @@ def test_points_of_the_precision_recall_curve():
     assert binary.precision_recall_points(positive, scores) == [[0.5, 1.0], [1.0, 0.6667]]
     assert binary.precision_recall_points(positive, scores, limit=1) == [[0.5, 1.0]]
     assert binary.precision_recall_points(torch.zeros(4, dtype=torch.bool), scores) == []
+    last = torch.tensor([False, False, False, True])
+    assert binary.precision_recall_points(last, scores) == [[1.0, 0.25]]
 
 
 def test_recall_of_the_highest_scores_by_hand():
     positive, scores = torch.tensor([1, 0, 1, 1]).bool(), torch.tensor([4.0, 3.0, 2.0, 1.0])
     assert binary.recall_at_top(positive, scores, 3) == pytest.approx(2 / 3)
     assert math.isnan(binary.recall_at_top(~positive & positive, scores, 3))
-
-
-def test_the_curve_has_a_positive_that_comes_last():
-    positive, scores = torch.tensor([0, 0, 1]).bool(), torch.tensor([3.0, 2.0, 1.0])
-    assert binary.precision_recall_points(positive, scores) == [[1.0, 0.3333]]
-
-
-def test_a_threshold_without_hits_is_better_than_one_beyond_the_budget():
-    positive = torch.tensor([False, True, False, False])
-    scores = torch.tensor([0.9, 0.8, 0.8, 0.8])
-    assert binary.best_threshold(positive, scores, "false_positives", budget=0.4) == pytest.approx(
-        0.9
-    )

@@ -81,6 +81,7 @@ def test_another_base_rate_is_that_of_repeated_nodes():
     assert point == pytest.approx(OperatingPoint.at(many, scores, 0.6))
     assert point.precision(share) == pytest.approx(2 / 12)
     assert point.alarms(share) == pytest.approx(12 / 32)
+    assert OperatingPoint(0.5, 0.5, 0.1).precision(0.2) == pytest.approx(0.1 / 0.18)
 
 
 def test_a_sweep_starts_with_the_nodes_themselves():
@@ -111,10 +112,6 @@ def test_costs_are_positive_and_one_is_enough():
             Costs.of(miss, alarm)
 
 
-def test_precision_where_only_some_positives_are_flagged():
-    assert OperatingPoint(0.5, 0.5, 0.1).precision(0.2) == pytest.approx(0.1 / 0.18)
-
-
 FIRST = torch.tensor([0.95, 0.9, 0.8, 0.7, 0.6, 0.55, 0.45, 0.1, 0.05, 0.02])
 ROWS = torch.stack([FIRST, 1 - FIRST], dim=1)
 LABELS = torch.tensor([0, 0, 0, 1, 0, 1, 1, 1, 1, 1])  # wrong at 0.7 and 0.55
@@ -135,9 +132,6 @@ def test_levels_by_hand():
     assert found.at_error(0.2) == everything
     assert found.at_error(0.1).coverage == pytest.approx(0.6)
     assert found.at_share(0) == everything
-
-
-def test_equal_confidence_is_decided_together():
     found = RiskCurve.of(torch.tensor([0, 1, 0]), torch.full((3, 2), 0.5))
     assert len(found.levels) == 1
     assert found.at_share(0.5).coverage == 1
@@ -150,9 +144,6 @@ def test_what_is_refused(value):
         found.at_share(value)
     with pytest.raises(ValueError, match=r"max_error must lie in \[0, 1\)"):
         found.at_error(value)
-
-
-def test_an_error_that_is_never_reached():
     found = RiskCurve.of(torch.tensor([1, 1]), torch.tensor([[0.9, 0.1], [0.8, 0.2]]))
     with pytest.raises(ValueError, match=r"max_error must be at least 1.000, the lowest error"):
         found.at_error(0.5)

@@ -13,11 +13,7 @@ from sklearn import metrics as sk
 
 from evengraph import metrics
 from evengraph.cli import main
-from evengraph.metrics.calibration import (
-    Calibrator,
-    brier_score,
-    expected_calibration_error,
-)
+from evengraph.metrics.calibration import Calibrator, brier_score, expected_calibration_error
 from evengraph.metrics.decisions import Costs
 from evengraph.metrics.evaluation import EDGES, Predictions, agreement_bands, evaluate
 from evengraph.metrics.registry import METRICS, Metric, abbreviations, comparable_metrics
@@ -106,14 +102,9 @@ def test_calibrators_add_calibration_metrics():
     }
     without = metrics.evaluate(task, probabilities)
     assert without == {name: value for name, value in result.items() if name in without}
-
-
-def test_metrics_are_reported_in_percent():
-    task = small_task()
-    scores = metrics.evaluate(task, normal(task.graph.num_nodes, 3).softmax(1))
-    values = metrics.reported(scores)
-    assert list(values) == [name for name, value in scores.items() if isinstance(value, float)]
-    assert values["macro_f1"] == 100 * scores["macro_f1"]
+    values = metrics.reported(without)  # in percent
+    assert list(values) == [name for name, value in without.items() if isinstance(value, float)]
+    assert values["macro_f1"] == 100 * without["macro_f1"]
 
 
 LABELS = torch.tensor([0, 0, 1, 1, 0])
@@ -211,24 +202,17 @@ def test_entries(name):
     assert low <= float(metric.function(case)) <= high
 
 
-def test_metrics_without_a_better_direction_rank_no_methods():
-    assert "tuned_threshold" not in comparable_metrics()
-    assert "brier" not in comparable_metrics()
+def test_abbreviations_and_metrics_without_a_better_direction():
+    assert not {"tuned_threshold", "brier"} & comparable_metrics().keys()
     assert next(iter(comparable_metrics())) == "balanced_accuracy"
-
-
-def test_abbreviations():
     two = [METRICS[name] for name in ("precision_at_k", "auroc", "recall_at_1")]
     assert abbreviations(two) == "P@k is precision at k; R@1% is recall at 1% FPR"
 
 
-def test_a_new_metric_is_evaluated(made_up):
+def test_a_new_metric_reaches_comparisons_and_their_tables(made_up, tmp_path, capsys):
     task = small_task()
     result = evaluate(task, normal(task.graph.num_nodes, 3).softmax(1))
     assert result["worst_recall"] == min(result["per_class_recall"])
-
-
-def test_a_new_metric_reaches_comparisons_and_their_tables(made_up, tmp_path, capsys):
     words = ["compare", "toy", "--method", "gcn,mlp", "--splits", "2", "--set", "max_epochs=2"]
     call(*words, "--out", str(tmp_path))
     heads = [line.split() for line in capsys.readouterr().out.splitlines()]
@@ -249,10 +233,7 @@ def test_nodes_are_counted_in_their_bands():
         {"from": 0.75, "nodes": 2, "correct": 1},
         {"from": 0.95, "nodes": 3, "correct": 2},
     ]
-
-
-def test_a_sum_of_rounded_weights_is_not_below_its_band():
-    thirds = torch.full((3,), 1 / 3).sum()  # in single precision
+    thirds = torch.full((3,), 1 / 3).sum()  # of rounded weights, not below its band
     assert agreement_bands(thirds.unsqueeze(0) * 0.75, torch.tensor([True]))[0]["from"] == 0.75
 
 

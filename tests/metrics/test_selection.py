@@ -194,9 +194,7 @@ def test_scores_are_those_of_scikit_learn():
     rows = torch.tensor([0, 5, 5, 1, 2])
     expected = average_precision_score(labels[rows], values[rows, 0])
     assert two.score(values, rows) == pytest.approx(expected)
-
-
-def test_an_undefined_score_is_zero():
+    # one that is undefined is zero
     assert Validation(torch.zeros(4, dtype=torch.long), RARE).score(normal(4, 2).softmax(1)) == 0
 
 

@@ -47,32 +47,19 @@ def test_a_semantic_layer_is_its_matrix():
         torch.testing.assert_close(layer(x, form), expected)
 
 
-class Network(nn.Module):
-    """What somebody might write."""
-
-    def __init__(self):
-        super().__init__()
-        self.structural, self.semantic = StructuralLayer(64, 16), SemanticLayer(64, 16)
-        self.out = nn.Sequential(nn.ReLU(), nn.Linear(32, 3))
-
-    def forward(self, x, connectivity, clusters):
-        return self.out(
-            torch.cat([self.structural(x, connectivity), self.semantic(x, clusters)], 1)
-        )
-
-
 def test_they_learn_in_a_plain_loop():
     torch.manual_seed(0)
     task = small_task()
     graph, train = task.graph, task.train
     connectivity = structural_connectivity(graph.edge_index, graph.num_nodes, alpha=2)
     clusters = kmeans(graph.x, 30, seed=0)
-    net = Network()
+    structural, semantic, out = StructuralLayer(64, 16), SemanticLayer(64, 16), nn.Linear(32, 3)
+    net = nn.ModuleList([structural, semantic, out])
     optimiser = torch.optim.Adam(net.parameters(), lr=0.02)
     losses = []
     for _ in range(20):
-        logits = net(graph.x, connectivity, clusters)
-        loss = nn.functional.cross_entropy(logits[train], graph.y[train])
+        joint = torch.cat([structural(graph.x, connectivity), semantic(graph.x, clusters)], 1)
+        loss = nn.functional.cross_entropy(out(joint.relu())[train], graph.y[train])
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()

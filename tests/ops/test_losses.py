@@ -135,11 +135,6 @@ def test_a_class_without_nodes_has_no_chance_in_training():
     assert torch.isfinite(gradient).all()
 
 
-def test_log_sizes_are_logarithms():
-    assert log_sizes(COUNTS).tolist() == pytest.approx([math.log(20), math.log(4), 0])
-    assert log_sizes(torch.tensor([1, 0])).tolist() == [0, -math.inf]
-
-
 @given(st.integers(0, 99))
 def test_compensation_undoes_class_sizes(seed):
     """Probabilities divided by class sizes, and scaled to sum to one again."""

@@ -63,20 +63,6 @@ def test_confident_takes_every_node_above_the_threshold(situation):
     )
 
 
-def test_nothing_to_choose():
-    probabilities = torch.tensor([[0.9, 0.1], [0.1, 0.9]])
-    everyone, nobody = torch.ones(2, dtype=torch.bool), torch.zeros(2, dtype=torch.bool)
-    unequal, equal = torch.tensor([5, 1]), torch.tensor([5, 5])
-    for counts, unlabelled, threshold in [
-        (unequal, nobody, 0.5),
-        (unequal, everyone, 0.95),
-        (equal, everyone, 0.5),
-    ]:
-        nodes, labels = balanced_pseudo_labels(probabilities, counts, unlabelled, threshold)
-        assert nodes.shape == labels.shape == (0,)
-        assert nodes.dtype == labels.dtype == torch.int64
-
-
 @given(st.integers(1, 30), st.integers(2, 4), st.integers(0, 500), st.integers(1, 3))
 def test_masks_of_several_replicas_choose_the_same(num_nodes, num_classes, seed, replicas):
     stream = torch.Generator().manual_seed(seed)

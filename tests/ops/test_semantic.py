@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 
-from evengraph.core.rng import generator
 from evengraph.datasets import toy
-from evengraph.fast.kmeans import flatten_clusters
 from evengraph.ops import semantic, sparse
 from evengraph.ops.semantic import (
     cluster_means,
@@ -68,13 +66,6 @@ def test_some_nodes_equal_their_rows(assignment, data):
     torch.testing.assert_close(gradient, dense_gradient)
 
 
-@given(clusterings())
-def test_prepared_clusters_give_the_same(assignment):
-    x = normal(assignment.numel(), 2)
-    prepared = prepare_clusters(assignment, 15, torch.float64)  # the last ones empty
-    assert torch.equal(semantic_propagate(x, prepared), semantic_propagate(x, assignment))
-
-
 @pytest.mark.parametrize("shape", [(0, 3), (4, 0)])
 def test_nothing_to_propagate(shape):
     propagated = semantic_propagate(torch.zeros(shape), torch.zeros(shape[0], dtype=torch.long))
@@ -84,14 +75,6 @@ def test_nothing_to_propagate(shape):
 def test_one_cluster_id_per_row():
     with pytest.raises(ValueError, match=r"one id for each of the 4 rows of x, got shape \(3,\)"):
         semantic_propagate(normal(4, 2), torch.zeros(3, dtype=torch.long))
-
-
-def test_several_replicas_at_once():
-    x, first = normal(3, 8, 2), torch.randint(4, (3, 8), generator=generator(0))
-    together = prepare_clusters(flatten_clusters(first, 4), 12, x.dtype)
-    found = semantic_propagate(x, together)
-    for one, rows, clusters in zip(found, x, first, strict=True):
-        torch.testing.assert_close(one, semantic_propagate(rows, clusters))
 
 
 @pytest.mark.parametrize("form", ["contiguous", "columns", "transposed"])

@@ -100,17 +100,13 @@ def assert_near(frequency, chance, count):
         ([4, 6, 9], [0]),  # the middle one is just the geometric mean
         ([4, 5, 9], [0, 1]),
         ([7], []),
+        ([3_000_000, 2_000_000, 100], [2]),  # squares do not overflow
     ],
 )
 def test_rare_classes_by_ratio(counts, rare):
     found = rare_classes(torch.tensor(counts))
     assert found.dtype == torch.bool
     assert found.nonzero().flatten().tolist() == rare
-
-
-def test_large_counts_do_not_overflow():
-    counts = torch.tensor([3_000_000, 2_000_000, 100])
-    assert rare_classes(counts).tolist() == [False, False, True]
 
 
 @given(st.lists(st.integers(1, 5), min_size=2, max_size=8), st.data())

@@ -26,15 +26,12 @@ from evengraph.pipeline.explanation import (
     Influence,
     ego_graph,
     explain,
-    explain_node,
-    open_explained,
     place_nodes,
     reasons_for,
     suspects,
 )
-from evengraph.pipeline.model_info import ModelInfo, NewNodes, TrainedOn, load_model
+from evengraph.pipeline.model_info import load_model
 from evengraph.splits import Natural
-from evengraph.tables import UnknownNodeError
 from small_graphs import QUICK, edge_lists, edges, normal, small_task
 
 TASK = small_task()
@@ -345,48 +342,14 @@ def test_a_node_far_away_is_there_without_the_way():
     assert sorted(picture.distance.tolist()) == [0, 1, 2, 3, 9]
 
 
-def opener(alone):
-    """Opens tables; fails without a known graph unless new nodes name none but themselves."""
-
-    def open_nodes(nodes, edges, *, known=None):
-        if known is None and not alone:
-            raise UnknownNodeError("names 'a'", node="a", num_edges=1)
-        return known
-
-    return open_nodes
-
-
-def test_tables_are_attached_if_needed(tmp_path):
-    info = replace(ModelInfo(), trained_on=TrainedOn(str(tmp_path), {}))
-    assert open_explained(opener(alone=True), info, "n", "e", None, {}) is None
-    assert open_explained(opener(alone=True), info, "n", "e", "shop", {}) == "shop"
-    found = open_explained(opener(alone=False), info, "n", "e", None, {})
-    assert found == (str(tmp_path), None)
-    opened = NewNodes(tables=None, rows=slice(None))
-    assert open_explained(None, info, opened, None, None, {}) is opened
-
-
-def test_an_unknown_id_names_some_that_are_known():
-    tables = SimpleNamespace(ids=np.array(["a", "b"]))
-    with pytest.raises(UnknownNodeError, match="no node 'c'; ids are like a, b"):
-        explain_node(None, None, NewNodes(tables=tables, rows=[]), "c", top=1, align=True)
-
-
 def column(name, origin, contribution):
     return ColumnPart(column=0, name=name, origin=origin, contribution=contribution)
 
 
 def labelled(node, label, distance, contribution):
-    return Influence(
-        node=node,
-        id=str(node),
-        label=label,
-        distance=distance,
-        shared_clusters=(),
-        contribution=contribution,
-        along_paths=None,
-        within_clusters=None,
-    )
+    rest = {"shared_clusters": (), "along_paths": None, "within_clusters": None}
+    about = {"label": label, "distance": distance, "contribution": contribution}
+    return Influence(node=node, id=str(node), **about, **rest)
 
 
 def explanation(predicted):
@@ -447,15 +410,8 @@ FIELDS = {"max_epochs": 2, "clusters_per_class": 3, "hidden": 8}
 
 @pytest.fixture(scope="module")
 def job():
-    protocol = {"train": 0.2, "val": 0.2}
-    return JobSpec(
-        dataset="toy",
-        imbalance="natural",
-        imbalance_fields=protocol,
-        method="unignn",
-        method_fields=FIELDS,
-        seed=1,
-    )
+    split = {"imbalance": "natural", "imbalance_fields": {"train": 0.2, "val": 0.2}}
+    return JobSpec(dataset="toy", **split, method="unignn", method_fields=FIELDS, seed=1)
 
 
 def test_every_node_has_a_place_a_class_and_a_cluster(job, monkeypatch):

@@ -1,11 +1,7 @@
 import pytest
 
 from evengraph.methods import UniGNN
-from evengraph.pipeline.parameters import (
-    known_method,
-    parse_fields,
-    parse_seeds,
-)
+from evengraph.pipeline.parameters import known_method, parse_fields, parse_seeds
 
 
 def test_a_method_is_known_by_its_name_and_its_title():

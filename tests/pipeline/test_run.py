@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from evengraph.core.files import write_json
-from evengraph.core.records import Record
 from evengraph.datasets import toy
 from evengraph.methods import GCN, METHODS, MLP, Boosting, Logistic, Reweight, UniGNN, portfolio
 from evengraph.methods.bases.method import SHARED_SEARCH_SPACE
@@ -27,7 +26,7 @@ from evengraph.pipeline.run import (
     run,
     seed_score,
 )
-from evengraph.splits import Folds, Natural, Step
+from evengraph.splits import Natural, Step
 from small_graphs import small_task
 
 SMALL_STEP = Step(minority=1, ratio=0.5, train_per_class=8, val_per_class=8, test_per_class=8)
@@ -231,10 +230,8 @@ def test_the_dictionary_of_a_comparison_holds_every_run(graph):
     frame, lines = found.frame, str(found).splitlines()
     assert list(frame.index) == [standing.label for standing in found.standings]
     assert "macro_f1_paper" not in frame
-    assert [line.split("  ")[0] for line in lines[:3]] == [
-        "method",
-        *(standing.title for standing in found.standings),
-    ]
+    titles = [standing.title for standing in found.standings]
+    assert [line.split("  ")[0] for line in lines[:3]] == ["method", *titles]
     assert tuple(lines[4:]) == tuple(found.verdict.sentences)
 
 
@@ -331,12 +328,6 @@ def test_classes_have_the_names_of_the_split(two_classes):
     assert named.positive == 0
 
 
-def test_folds_share_nodes_less_than_their_number_says(graph):
-    found = compare(graph, quick(), Folds(folds=4), seeds=range(4))
-    assert found.overlap == pytest.approx(1 / 3, rel=0.02)
-    assert found.protocol["name"] == "folds"
-
-
 def test_processes_give_what_one_process_gives(graph):
     alone = compare(graph, quick(), Natural(), seeds=[0, 1])
     shared = compare(graph, quick(), Natural(), seeds=[0, 1], jobs=2)
@@ -392,16 +383,6 @@ def test_a_method_that_is_too_slow_is_left_out(graph, monkeypatch):
     assert found.seeds == [0]
     assert "finished no split in time" in found.failed["slow"]
     assert found.stopped
-
-
-def test_ctrl_c_keeps_what_has_ended(graph, monkeypatch):
-    def stop(job, result):
-        if isinstance(result, Record) and job.seed == 2:
-            raise KeyboardInterrupt
-
-    found = compare(graph, quick(), Natural(), seeds=range(4), on_end=stop)
-    assert found.stopped
-    assert found.seeds == [0, 1]
 
 
 def test_no_better_than_guessing_is_said(graph):
@@ -460,15 +441,6 @@ def test_mistakes_of_two_classes(two_classes):
         compare(unlabelled, ["gcn"], Natural())
 
 
-def test_a_method_that_selects_its_settings_itself_spends_no_budget(graph):
-    seen = []
-    methods = {"gcn": GCN(max_epochs=3), "logistic": Logistic(max_epochs=3)}
-    found = compare(graph, methods, Natural(), seeds=[3, 4], budget=3, on_end=keep(seen))
-    assert len(seen) == 2 * (3 + 1)
-    assert {one.label for one in found.standings} == {"gcn", "logistic"}
-    assert found.seeds == [3, 4]
-
-
 def test_by_default_the_baseline_and_the_portfolio_are_compared(graph, monkeypatch):
     entries = default_entries(graph, {"gcn": {"hidden": 3}, "logistic": {"patience": 4}})
     assert list(entries) == ["gcn", *portfolio(graph)]
@@ -486,27 +458,13 @@ def test_tables_are_compared_without_a_protocol():
     kinds = ["rare" if index % 4 == 0 else "common" for index in range(80)]
     nodes = pandas.DataFrame({"id": range(80), "size": range(80), "kind": kinds})
     edges = pandas.DataFrame({"source": range(79), "target": range(1, 80)})
+    with pytest.raises(ValueError, match="label is for tables of your own, and toy is a data set"):
+        compare("toy", label="kind")
     found = compare(nodes, "labelpropagation", edges=edges, label="kind", positive="common")
     assert found.protocol == {"name": "natural", "train": 0.6, "val": 0.2}
     assert found.as_dict()["positive"] == "common"
     with pytest.raises(ValueError, match="Unknown class 'odd'"):
         compare(nodes, "labelpropagation", edges=edges, label="kind", positive="odd")
-
-
-def test_masks_of_a_graph_are_its_split(graph):
-    task = Natural(train=0.2, val=0.2)(graph, seed=0)
-    masked = graph.clone()
-    masked.train_mask, masked.val_mask, masked.test_mask = task.train, task.val, task.test
-    found = compare(masked, {"a": GCN(max_epochs=2)}, seeds=[0])
-    assert found.protocol["name"] == "given"
-    assert found.fixed
-
-
-def test_a_data_set_by_its_name_has_a_natural_split():
-    found = compare("toy", {"a": Logistic(max_epochs=1)}, seeds=[0])
-    assert found.protocol == {"name": "natural", "train": 0.1, "val": 0.1}
-    with pytest.raises(ValueError, match="label is for tables of your own, and toy is a data set"):
-        compare("toy", label="kind")
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if not METHODS[name].selects_itself])

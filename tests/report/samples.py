@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from html.parser import HTMLParser
+from itertools import combinations
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -89,15 +90,8 @@ def printed(*things: Any, width: int = 80, **options: Any) -> str:
     return "\n".join(line.rstrip() for line in capture.get().splitlines())
 
 
-CORA = [
-    "Neural Networks",
-    "Probabilistic Methods",
-    "Genetic Algorithms",
-    "Theory",
-    "Case Based",
-    "Reinforcement Learning",
-    "Rule Learning",
-]
+CORA = ["Neural Networks", "Probabilistic Methods", "Genetic Algorithms", "Theory", "Case Based"]
+CORA += ["Reinforcement Learning", "Rule Learning"]
 
 
 def make_result(
@@ -114,30 +108,23 @@ def make_result(
     counts = [20] * (classes - rare) + [2] * rare
     runs = [_run(draw, seed, counts, epochs + 137 * place) for place, seed in enumerate(seeds)]
     keys = list(runs[0]["metrics"])
-    mean = {key: math.fsum(run["metrics"][key] for run in runs) / len(runs) for key in keys}
-    std = {
-        key: math.sqrt(
-            math.fsum((run["metrics"][key] - mean[key]) ** 2 for run in runs) / len(runs)
-        )
-        for key in keys
-    }
+    columns = {key: [run["metrics"][key] for run in runs] for key in keys}
+    mean = {key: math.fsum(values) / len(runs) for key, values in columns.items()}
+    squares = {key: [(v - mean[key]) ** 2 for v in values] for key, values in columns.items()}
+    std = {key: math.sqrt(math.fsum(values) / len(runs)) for key, values in squares.items()}
     published = {
         "balanced_accuracy": {"mean": 76.5, "std": 0.5},
         "macro_f1": {"mean": 75.8, "std": 0.4},
         "g_mean": {"mean": 85.6, "std": 0.3},
     }
+    sizes = {"num_nodes": 2708, "num_edges": 10556, "num_features": 1433, "num_classes": classes}
+    versions = {"python": "3.11.7", "torch": "2.13.0", "torch_geometric": "2.8.1"}
+    system = {"platform": "Linux x86_64", "device": "cpu", "threads": 2, "commit": None}
     return {
         "schema": 1,
         "evengraph": "0.1.0",
         "created": "2026-11-15T10:00:00+00:00",
-        "dataset": {
-            "name": "cora",
-            "num_nodes": 2708,
-            "num_edges": 10556,
-            "num_features": 1433,
-            "num_classes": classes,
-            "class_names": names,
-        },
+        "dataset": {"name": "cora", **sizes, "class_names": names},
         "imbalance": {"name": "step", "minority": rare, "ratio": 0.1},
         "method": {
             "name": "unignn",
@@ -151,15 +138,7 @@ def make_result(
         "mean": mean,
         "std": std,
         "paper": published if paper else None,
-        "environment": {
-            "python": "3.11.7",
-            "torch": "2.13.0",
-            "torch_geometric": "2.8.1",
-            "platform": "Linux x86_64",
-            "device": "cpu",
-            "threads": 2,
-            "commit": None,
-        },
+        "environment": versions | system,
     }
 
 
@@ -182,21 +161,13 @@ def _run(draw: random.Random, seed: int, counts: list[int], epochs: int) -> dict
         for epoch in range(epochs)
     ]
     score = [max(value, 2.0) for value in score]
+    metrics = {"balanced_accuracy": mean, "macro_f1": mean - 0.8, "g_mean": mean + 8.9}
+    metrics |= {"accuracy": mean + 1.3, "average_precision": mean + 3.1}
+    f1, support = [value - 1.7 for value in recall], [sum(row) for row in matrix]
     return {
         "seed": seed,
-        "metrics": {
-            "balanced_accuracy": mean,
-            "macro_f1": mean - 0.8,
-            "g_mean": mean + 8.9,
-            "accuracy": mean + 1.3,
-            "average_precision": mean + 3.1,
-            "auroc": 94.2 + draw.random(),
-        },
-        "per_class": {
-            "recall": recall,
-            "f1": [value - 1.7 for value in recall],
-            "support": [sum(row) for row in matrix],
-        },
+        "metrics": metrics | {"auroc": 94.2 + draw.random()},
+        "per_class": {"recall": recall, "f1": f1, "support": support},
         "confusion_matrix": matrix,
         "history": {"loss": loss, "score": score},
         "best_epoch": max(range(epochs), key=score.__getitem__) if epochs else 0,
@@ -206,13 +177,8 @@ def _run(draw: random.Random, seed: int, counts: list[int], epochs: int) -> dict
     }
 
 
-RATES = {
-    "base_rate": 0.06,
-    "alarms": 0.1,
-    "precision": 0.4,
-    "recall": 0.5,
-    "average_precision": 0.3,
-}
+RATES = {"base_rate": 0.06, "alarms": 0.1, "precision": 0.4, "recall": 0.5}
+RATES |= {"average_precision": 0.3}
 LEVEL = {"confidence": 0.0, "coverage": 1.0, "error": 0.1, "balanced_error": 0.25}
 
 
@@ -261,12 +227,8 @@ CLASSES = ("Theory", "Neural Networks", "Rule Learning")
 def compared(*means, splits=5, strength="clear", **changes):
     """Methods with these means of balanced accuracy, the best first."""
     methods = [_method(f"m{place}", mean, splits) for place, mean in enumerate(means)]
-    content = {
-        "schema": 1,
-        "kind": "comparison",
-        "evengraph": "0.1.0",
+    content = {"schema": 1, "kind": "comparison", "evengraph": "0.1.0", "dataset": "cora"} | {
         "created": "2026-11-05T10:00:00+00:00",
-        "dataset": "cora",
         "command": "evengraph compare cora --splits 4 --set 'hidden=64'",
         "commands": ["evengraph run cora --method m0 --save model"],
         "metric": "balanced_accuracy",
@@ -282,11 +244,7 @@ def compared(*means, splits=5, strength="clear", **changes):
         "verdict": {"best": "m0", "take": "m0", "sentences": ["Method 0 is better.", "Use it."]},
         "environment": {"device": "cpu (x86_64)", "commit": None},
         "methods": methods,
-        "pairs": [
-            _pair(methods[one], methods[other], strength)
-            for one in range(len(means))
-            for other in range(one + 1, len(means))
-        ],
+        "pairs": [_pair(one, other, strength) for one, other in combinations(methods, 2)],
     }
     return content | changes
 

@@ -7,74 +7,58 @@ from xml.etree import ElementTree
 
 import pytest
 
-from evengraph.report.charts import (
-    ForestRow,
-    bar,
-    curve,
-    dot_row,
-    forest_plot,
-    line_plot,
-    padded,
-    strip,
-    swatch,
-    thin,
-    ticks,
-)
+from evengraph.report import charts, markup
 from evengraph.report.inspect_page import degree_bars, homophily_row, reach_panel, size_bar
-from evengraph.report.markup import (
-    Markup,
-    decimals,
-    integer,
-    join,
-    metric_value,
-    percentage,
-    plural,
-    plus_minus,
-    signed,
-    tag,
-)
 from evengraph.report.run_page import recall_row
 from evengraph.report.view import ClassScores, ClassSummary
 
 
 def test_plain_text_is_escaped_and_markup_is_not():
-    assert tag("p", "a < b", Markup("<b>c</b>")) == "<p>a &lt; b<b>c</b></p>"
-    assert join(["<", Markup("<br>")], " & ") == "&lt; &amp; <br>"
-    element = tag("input", class_="x", aria_label='"', hidden=True, disabled=False, id=None, r=2.50)
+    assert markup.tag("p", "a < b", markup.Markup("<b>c</b>")) == "<p>a &lt; b<b>c</b></p>"
+    assert markup.join(["<", markup.Markup("<br>")], " & ") == "&lt; &amp; <br>"
+    element = markup.tag(
+        "input", class_="x", aria_label='"', hidden=True, disabled=False, id=None, r=2.50
+    )
     assert element == '<input class="x" aria-label="&quot;" hidden r="2.5">'
 
 
 def test_control_characters_are_written_out():
     text, written = "\x1b[2J\x07\x00\u202e\ud800", r"\x1b[2J\x07\x00\u202e\ud800"
-    element = tag("p", text, title=text)
+    element = markup.tag("p", text, title=text)
     assert element == f'<p title="{written}">{written}</p>'
     ElementTree.fromstring(element)
 
 
 @pytest.mark.parametrize("value", [None, math.nan, math.inf, "7", True, [], 10**400])
 def test_undefined_values_show_as_a_dash(value):
-    assert decimals(value) == integer(value) == percentage(value) == plus_minus(value, 1.0) == "–"
+    assert (
+        markup.decimals(value)
+        == markup.integer(value)
+        == markup.percentage(value)
+        == markup.plus_minus(value, 1.0)
+        == "–"
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        (decimals(-0.04), "0.0"),
-        (decimals(-2.345, 2), "−2.35"),
-        (signed(0.04), "0.0"),
-        (signed(1.26), "+1.3"),
-        (signed(-1.26), "−1.3"),
-        (integer(12345.6), "12,346"),
-        (percentage(0.125, 1), "12.5%"),
-        (plus_minus(70.0, 1.25), "70.0 ± 1.2"),
-        (plus_minus(70.0, None), "70.0"),
-        (plural(1, "class", "classes"), "1 class"),
-        (plural(1200, "class", "classes"), "1,200 classes"),
-        (plural(0, "seed"), "0 seeds"),
-        (metric_value("tuned_threshold", 98.92), "0.989"),  # a probability
-        (metric_value("tuned_threshold", 50.0, 1.25), "0.500 ± 0.013"),
-        (metric_value("macro_f1", 50.0, 1.25), "50.0 ± 1.2"),
-        (metric_value("tuned_threshold", None), "–"),
+        (markup.decimals(-0.04), "0.0"),
+        (markup.decimals(-2.345, 2), "−2.35"),
+        (markup.signed(0.04), "0.0"),
+        (markup.signed(1.26), "+1.3"),
+        (markup.signed(-1.26), "−1.3"),
+        (markup.integer(12345.6), "12,346"),
+        (markup.percentage(0.125, 1), "12.5%"),
+        (markup.plus_minus(70.0, 1.25), "70.0 ± 1.2"),
+        (markup.plus_minus(70.0, None), "70.0"),
+        (markup.plural(1, "class", "classes"), "1 class"),
+        (markup.plural(1200, "class", "classes"), "1,200 classes"),
+        (markup.plural(0, "seed"), "0 seeds"),
+        (markup.metric_value("tuned_threshold", 98.92), "0.989"),  # a probability
+        (markup.metric_value("tuned_threshold", 50.0, 1.25), "0.500 ± 0.013"),
+        (markup.metric_value("macro_f1", 50.0, 1.25), "50.0 ± 1.2"),
+        (markup.metric_value("tuned_threshold", None), "–"),
     ],
 )
 def test_formats(text, wanted):
@@ -86,28 +70,28 @@ def test_thinning_keeps_extremes_and_ends(size):
     draw = random.Random(size)
     values = [draw.gauss(0, 1) for _ in range(size)]
     values[size // 3], values[size // 2] = 99.0, -99.0
-    kept = thin(values, limit=400)
+    kept = charts.thin(values, limit=400)
     assert len(kept) <= 400
     assert kept[0] == (0, values[0])
     assert kept[-1] == (size - 1, values[-1])
     assert {(size // 3, 99.0), (size // 2, -99.0)} <= set(kept)
     assert kept == sorted(kept)
     assert all(values[index] == value for index, value in kept)
-    assert thin([3.0, None, 1.0]) == [(0, 3.0), (2, 1.0)]
-    assert thin([]) == []
+    assert charts.thin([3.0, None, 1.0]) == [(0, 3.0), (2, 1.0)]
+    assert charts.thin([]) == []
 
 
 @pytest.mark.parametrize(
     ("low", "high"), [(0, 1), (0.27, 2.31), (-3, 8000), (99.99, 100.01), (1e-12, 3e-12), (0, 1e30)]
 )
 def test_ticks_are_round_and_inside(low, high):
-    found = ticks(low, high, 4)
+    found = charts.ticks(low, high, 4)
     slack = 1e-9 * (high - low)
     assert 2 <= len(found) <= 6
     assert all(low - slack <= value <= high + slack for value in found)
     steps = [after - before for before, after in pairwise(found)]
     assert all(math.isclose(step, steps[0], rel_tol=1e-4) for step in steps)
-    assert ticks(3, 3) == [3]
+    assert charts.ticks(3, 3) == [3]
 
 
 def place(node, name):
@@ -122,24 +106,24 @@ def summary(**changes):
 
 @pytest.mark.parametrize(("count", "wanted"), [(1000, 100), (250, 25), (1, 0.8), (0, 0)])
 def test_bars_are_in_proportion_and_never_vanish(parse, count, wanted):
-    (drawn,) = parse(bar("nodes", count, 1000)).all("rect")
+    (drawn,) = parse(charts.bar("nodes", count, 1000)).all("rect")
     assert place(drawn, "width") == wanted
 
 
 def test_a_longer_bar_lies_behind(parse):
-    for drawn in (bar("n", 10, 80, total=40), size_bar(summary(hidden=30.0), 80)):
+    for drawn in (charts.bar("n", 10, 80, total=40), size_bar(summary(hidden=30.0), 80)):
         bars = [(one.attributes["class"], place(one, "width")) for one in parse(drawn).all("rect")]
         assert bars == [("hidden", 50.0), ("bar", 12.5)]
 
 
 def test_dots_stay_on_the_axis(parse):
-    tree = parse(dot_row("label", 120.0, span=(-5.0, 40.0), points=[30.0], reference=70.0))
+    tree = parse(charts.dot_row("label", 120.0, span=(-5.0, 40.0), points=[30.0], reference=70.0))
     (whisker,) = tree.all("line", "whisker")
     assert (whisker.attributes["x1"], whisker.attributes["x2"]) == ("0%", "40%")
     assert tree.all("circle", "mean")[0].attributes["cx"] == "100%"
     assert tree.all("circle", "seed")[0].attributes["cx"] == "30%"
     assert tree.all("line", "reference")[0].attributes["x1"] == "70%"
-    assert not parse(dot_row("undefined", None)).all("circle")
+    assert not parse(charts.dot_row("undefined", None)).all("circle")
 
 
 @pytest.mark.parametrize(
@@ -175,9 +159,12 @@ def test_homophily_degrees_and_reach(parse):
 
 
 def test_a_line_plot_labels_its_axes(parse):
-    lines = [curve([(0, 100), (50, 25)], "two", "curve"), curve([(10, 20)], "one", "curve")]
+    lines = [
+        charts.curve([(0, 100), (50, 25)], "two", "curve"),
+        charts.curve([(10, 20)], "one", "curve"),
+    ]
     marks = {"rows": [(0, "1"), (100, "0")], "columns": [(10, "a"), (100, "b")]}
-    tree = parse(line_plot("label", lines, [], axis="epoch", **marks))
+    tree = parse(charts.line_plot("label", lines, [], axis="epoch", **marks))
     two, one = tree.all("path")
     assert two.attributes["d"] == "M0.0 1000.0L500.0 250.0"
     assert one.attributes["d"].endswith("Z")  # a single point is still visible
@@ -185,28 +172,31 @@ def test_a_line_plot_labels_its_axes(parse):
     anchors = [text.attributes["text-anchor"] for text in tree.all("text")]
     assert anchors == ["end", "end", "middle", "end"]  # the last stays inside
     assert tree.all("p", "axis-name")[0].text == "epoch"
-    assert [len(parse(swatch("whisker mean")).all(name)) for name in ("circle", "line")] == [1, 1]
+    assert [len(parse(charts.swatch("whisker mean")).all(name)) for name in ("circle", "line")] == [
+        1,
+        1,
+    ]
 
 
 def test_a_strip_keeps_order_and_stays_inside(parse):
-    tree = parse(strip([70.0, 72.0, None], 71.0, (75.0, 1.0), "label"))
+    tree = parse(charts.strip([70.0, 72.0, None], 71.0, (75.0, 1.0), "label"))
     places = [place(node, "cx") for node in tree.all("circle", "seed")]
     (paper,), (band,) = tree.all("line", "paper"), tree.all("rect", "band")
     assert 0 <= places[0] < places[1] < place(paper, "x1") <= 100
     left, width = place(band, "x"), place(band, "width")
     assert left + width / 2 == pytest.approx(place(paper, "x1"), abs=0.02)
     assert left + width <= 100
-    assert strip([70.0], 70.0, (None, None), "nothing to compare") == ""
-    assert strip([], None, (None, None), "none") == ""
+    assert charts.strip([70.0], 70.0, (None, None), "nothing to compare") == ""
+    assert charts.strip([], None, (None, None), "none") == ""
 
 
 def row(name="GCN", **changes):
-    return ForestRow(**{"name": name, "value": "70", "text": name, "mean": 70.0} | changes)
+    return charts.ForestRow(**{"name": name, "value": "70", "text": name, "mean": 70.0} | changes)
 
 
 def test_rows_share_an_axis_that_reaches_all_of_them(parse):
     rows = [row(interval=(60.0, 80.0), points=[50.0, 90.0], paper=65.0), row("MLP", mean=40.0)]
-    tree = parse(forest_plot("A title", rows, axis="balanced accuracy, %"))
+    tree = parse(charts.forest_plot("A title", rows, axis="balanced accuracy, %"))
     low, high = 40 - 3, 90 + 3
     marks = {"circle.mean": [70, 40], "circle.seed": [50, 90], "line.paper": [65]}
     for kind, values in marks.items():
@@ -223,7 +213,7 @@ def test_rows_share_an_axis_that_reaches_all_of_them(parse):
 
 def test_zero_is_on_the_axis_if_asked_for_and_names_may_link(parse):
     rows = [row(mean=5.0, href="gcn/report.html"), row("MLP", mean=5.0)]
-    tree = parse(forest_plot("", rows, axis="points", zero=True))
+    tree = parse(charts.forest_plot("", rows, axis="points", zero=True))
     zero, mean = tree.all("line", "axis")[0], tree.all("circle", "mean")[0]
     assert 0 < place(zero, "x1") < place(mean, "cx")
     assert not tree.all("h3")
@@ -233,4 +223,4 @@ def test_zero_is_on_the_axis_if_asked_for_and_names_may_link(parse):
 
 @pytest.mark.parametrize(("values", "limits"), [([], (-6, 106)), ([5.0, None], (4.5, 5.5))])
 def test_limits_without_values(values, limits):
-    assert padded(values) == limits
+    assert charts.padded(values) == limits

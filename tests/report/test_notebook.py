@@ -32,14 +32,10 @@ def fitted(task):
 
 
 def test_a_task_counts_its_sets(task, parse):
-    tree = parse(task._repr_html_())
+    tree, masks = parse(task._repr_html_()), (task.train, task.val, task.test)
     rows = [[cell.text for cell in row.all("td")] for row in tree.all("tr")[1:]]
-    assert rows[0] == ["one", *(str(int((task.graph.y[m] == 0).sum())) for m in masks(task))]
+    assert rows[0] == ["one", *(str(int((task.graph.y[m] == 0).sum())) for m in masks)]
     assert rows[2][0] == HOSTILE
-
-
-def masks(task):
-    return task.train, task.val, task.test
 
 
 def test_a_method_names_what_differs_from_the_defaults(fitted, parse):
@@ -50,24 +46,16 @@ def test_a_method_names_what_differs_from_the_defaults(fitted, parse):
     assert "not fitted" in parse(eg.GCN()._repr_html_()).text
 
 
-def test_an_explanation_is_a_figure(fitted, graph, parse):
+def test_an_explanation_an_inspection_a_comparison_and_a_run(fitted, graph, parse):
     tree = parse(eg.explain(fitted, graph, 3)._repr_html_())
     assert tree.all("svg")
     assert not tree.all("script")
-
-
-def test_an_inspection_a_comparison_and_a_run(graph, parse):
     assert parse(inspection_html(look())).all("ul", "findings")
     assert parse(eg.inspect_graph(graph)._repr_html_()).all("ul", "ladder")
     tree = parse(comparison_html(compared(80.0, 70.0)))
     assert tree.all("p", "verdict")[0].text == "Method 0 is better. Use it."
-    plan = RunPlan(
-        dataset="toy",
-        graph=graph,
-        protocol=Natural(train=0.4, val=0.3),
-        methods={"gcn": eg.GCN(max_epochs=1)},
-        seeds=[0],
-    )
+    what = {"dataset": "toy", "graph": graph, "protocol": Natural(train=0.4, val=0.3)}
+    plan = RunPlan(**what, methods={"gcn": eg.GCN(max_epochs=1)}, seeds=[0])
     tree = parse(run(plan)._repr_html_())
     assert tree.all("h2")[0].text == "GCN on toy"
     assert tree.all("section", "cards")
@@ -82,9 +70,6 @@ def test_a_model_shows_its_scores_and_classes(parse):
     assert [cell.text for cell in rows[0].all("td")][:4] == ["20", "10", "72.7", "80.0"]
     bare = parse(model_html("GCN", ["a", "b"], [20, 10], {}))
     assert [row.all("td")[0].text for row in bare.all("tbody")[0].all("tr")] == ["20", "10"]
-
-
-def test_a_model_that_is_not_fitted_says_so():
     assert "TableModel" in eg.TableModel("gcn")._repr_html_()
 
 

@@ -4,15 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from samples import (
-    compared,
-    explained,
-    make_fraud,
-    make_result,
-    parse_page,
-    printed,
-    stored_look,
-)
+from samples import compared, explained, make_fraud, make_result, parse_page, printed, stored_look
 
 from evengraph.report import render_page
 from evengraph.report.compare_page import render_comparison

@@ -6,20 +6,7 @@ import re
 import pytest
 from samples import compared, look, make_fraud, make_result, printed
 
-from evengraph.report.terminal import (
-    BAR,
-    bar,
-    comparison_notes,
-    comparison_tables,
-    graph_verdict,
-    inspection_view,
-    method_card,
-    parameter_table,
-    plain_table,
-    result_notes,
-    result_tables,
-    two_class_metrics,
-)
+from evengraph.report import terminal
 
 HEADLINE = ("balanced_accuracy", "macro_f1", "g_mean")
 
@@ -46,38 +33,42 @@ def cells(table, head):
 
 
 def test_names_wrap_and_values_do_not():
-    table = plain_table(["name"], ["first", "second"], dim={"second"})
+    table = terminal.plain_table(["name"], ["first", "second"], dim={"second"})
     table.add_row("a long name", "1,234.5", "6")
     assert printed(table) == "name           first  second\na long name  1,234.5       6"
     assert printed(table, width=23).splitlines()[1:] == ["a long  1,234.5       6", "name"]
     assert [column.style for column in table.columns[1:]] == ["", "dim"]
-    table = plain_table("ab", "c", gap=1)
+    table = terminal.plain_table("ab", "c", gap=1)
     table.add_row("1", "2", "3")
     assert printed(table) == "a b c\n1 2 3"
 
 
 def test_recall_at_k_shows_only_where_it_differs_from_precision_at_k():
     values = {"auroc": 1.0, "precision_at_k": 2.0, "recall_at_k": 2.0, "macro_f1": 3.0}
-    assert [m.name for m in two_class_metrics([values])] == ["auroc", "precision_at_k"]
-    names = [m.name for m in two_class_metrics([values, {**values, "recall_at_k": 1.0}])]
+    assert [m.name for m in terminal.two_class_metrics([values])] == ["auroc", "precision_at_k"]
+    names = [m.name for m in terminal.two_class_metrics([values, {**values, "recall_at_k": 1.0}])]
     assert names == ["auroc", "precision_at_k", "recall_at_k"]
 
 
 def test_seeds_mean_paper_and_difference():
-    lines = printed(*result_tables([example(paper={"mean": 72.5, "std": None})])).splitlines()
+    lines = printed(
+        *terminal.result_tables([example(paper={"mean": 72.5, "std": None})])
+    ).splitlines()
     assert lines[1].split() == ["5", "70.0", "69.0", "80.0", "12", "40", "1.2"]
     assert lines[-3].split()[:4] == ["mean", "70.0", "±", "1.5"]
     assert lines[-1].split() == ["difference", "−2.5", "−3.5", "+7.5"]
-    lines = printed(*result_tables([example(value=math.nan, paper={"mean": 72.5, "std": 1.0})]))
+    lines = printed(
+        *terminal.result_tables([example(value=math.nan, paper={"mean": 72.5, "std": 1.0})])
+    )
     assert lines.splitlines()[-1].split() == ["difference", "–", "−3.5", "+7.5"]
     alone = example()
-    text = printed(*result_tables([alone | {"runs": alone["runs"][:1]}]))
+    text = printed(*terminal.result_tables([alone | {"runs": alone["runs"][:1]}]))
     assert not re.search("±|paper|difference", text)
 
 
 def test_several_methods_stand_beside_the_papers():
     first = example("GCN", paper={"mean": 72.5, "std": 0.4})
-    (table,) = result_tables([first, example("Re-weight", value=71.0)])
+    (table,) = terminal.result_tables([first, example("Re-weight", value=71.0)])
     lines = printed(table).splitlines()
     assert lines[0].split()[:4] == ["method", "bAcc", "paper", "Macro-F1"]
     assert lines[1].split()[:3] == ["GCN", "70.0±1.5", "72.5±0.4"]
@@ -87,7 +78,7 @@ def test_several_methods_stand_beside_the_papers():
         *(example(value=value) for value in (70.0, 71.0, math.nan)),
         example("LTE4G", value=99.0, complete=False),
     ]
-    text = printed(*result_tables(results), force_terminal=True)
+    text = printed(*terminal.result_tables(results), force_terminal=True)
     assert "\x1b[1m71.0±1.5" in text
     assert "\x1b[1m70.0" not in text
     assert "\x1b[1m99.0" not in text
@@ -99,20 +90,20 @@ def test_long_names_and_large_values_fit():
     wide = {"mean": dict.fromkeys(HEADLINE, 100.0), "std": dict.fromkeys(HEADLINE, 10.25)}
     long = example("A [new] method of a third party", paper={"mean": 100.0, "std": 10.25}, **wide)
     for results, value in (([long, long], "100.0±10.2"), ([long], "100.0 ± 10.2")):
-        text = printed(*result_tables(results))
+        text = printed(*terminal.result_tables(results))
         assert max(map(len, text.splitlines())) <= 80
         assert text.count(value) == 6 * len(results)
         assert "…" not in text
-    assert "[new]" in printed(*result_tables([long, long]))
+    assert "[new]" in printed(*terminal.result_tables([long, long]))
 
 
 def test_tables_of_two_classes_and_of_several_such_methods():
     fraud = make_fraud()
-    _, two, rates, _ = result_tables([fraud])
+    _, two, rates, _ = terminal.result_tables([fraud])
     assert cells(two, "AP") == ["40.0±40.0"]
     assert cells(two, "threshold") == ["0.450±0.450"]
     assert cells(rates, "cost per 1,000") == ["2.0", "1.0"]
-    _, several = result_tables([fraud, fraud | {"complete": True}])
+    _, several = terminal.result_tables([fraud, fraud | {"complete": True}])
     assert cells(several, "rarer class") == ["UniGNN (stopped)", "UniGNN"]
     assert cells(several, "AP") == ["40.0", "40.0"]
 
@@ -128,9 +119,9 @@ def test_tables_of_two_classes_and_of_several_such_methods():
 def test_summaries_are_in_full_of_a_few_runs(seeds, wanted):
     run, lines = example()["runs"][0], ["Chose [A].", "Rejected: B.", "The graph helps."]
     runs = [run | {"seed": seed, "summary": lines} for seed in seeds]
-    *_, table = result_tables([example(runs=runs)])
+    *_, table = terminal.result_tables([example(runs=runs)])
     assert printed(table).splitlines()[: len(wanted)] == wanted
-    assert len(result_tables([example()])) == 1
+    assert len(terminal.result_tables([example()])) == 1
 
 
 UNCLEAR = "Whether the graph helps is unclear: {} with it and {} without it, which 90 cannot tell."
@@ -140,35 +131,35 @@ USELESS = ["The graph does not help, the best models reach 50.0 with it and 60.0
 
 
 def test_splits_that_agree_say_more_than_each_alone():
-    with_it = graph_verdict([AHEAD, AHEAD, HELPS])
+    with_it = terminal.graph_verdict([AHEAD, AHEAD, HELPS])
     assert "the best model with the graph is ahead: most likely it helps" in with_it
-    without = graph_verdict([BEHIND, USELESS, BEHIND, BEHIND])
+    without = terminal.graph_verdict([BEHIND, USELESS, BEHIND, BEHIND])
     assert "all 4 splits the best model without the graph is ahead" in without
     tie = [UNCLEAR.format(60.0, 60.0)]
     for some in ([AHEAD, BEHIND, AHEAD], [AHEAD, AHEAD], [HELPS] * 3, [AHEAD, AHEAD, tie], []):
-        assert graph_verdict(some) == ""
-    assert graph_verdict([AHEAD, AHEAD, ["Chose a."]]) == ""
+        assert terminal.graph_verdict(some) == ""
+    assert terminal.graph_verdict([AHEAD, AHEAD, ["Chose a."]]) == ""
 
 
 def test_notes_say_why_the_papers_values_are_missing():
     plain, changed = example(), example("SMOTE", changed_from_paper=["patience"])
-    assert len(result_notes([plain])) == 1
-    both = result_notes([plain, changed, changed])
+    assert len(terminal.result_notes([plain])) == 1
+    both = terminal.result_notes([plain, changed, changed])
     assert both[1] == ("SMOTE, SMOTE: paper values hidden, they used a different patience.")
-    assert len(result_notes([changed | {"dataset": {"name": "toy"}}])) == 1
-    assert "interrupted" in result_notes([example(complete=False)])[1]
+    assert len(terminal.result_notes([changed | {"dataset": {"name": "toy"}}])) == 1
+    assert "interrupted" in terminal.result_notes([example(complete=False)])[1]
 
 
 def test_notes_say_that_epochs_ran_out():
     result = example()
     result["method"]["fields"] = {"max_epochs": 40}
-    assert not any("limit" in note for note in result_notes([result]))  # best long before
+    assert not any("limit" in note for note in terminal.result_notes([result]))  # best long before
     for run in result["runs"]:
         run["best_epoch"] = 39
     ended = "GCN, seeds 5, 5: training ended at the limit of 40 epochs"
-    assert any(note.startswith(ended) for note in result_notes([result]))
+    assert any(note.startswith(ended) for note in terminal.result_notes([result]))
     result["method"]["fields"] = {"max_epochs": 41}
-    assert not any("limit" in note for note in result_notes([result]))
+    assert not any("limit" in note for note in terminal.result_notes([result]))
 
 
 @pytest.mark.parametrize("nodes", [0, 5, 30])
@@ -180,10 +171,10 @@ def test_notes_have_the_recall_of_minority_classes(nodes):
     size = f" ({nodes} test nodes)" if nodes else ""
     line = f"Recall of minority classes: class 1 15.0%{size}, class 2 50.0%{size}."
     few = " Recall is uncertain with fewer than 20 test nodes." if nodes == 5 else ""
-    assert line + few in result_notes([result])
+    assert line + few in terminal.result_notes([result])
     many = make_result(classes=8, rare=7, paper=False)
     many |= {"complete": True, "changed_from_paper": []}
-    assert any(" and 2 more." in note for note in result_notes([many]))
+    assert any(" and 2 more." in note for note in terminal.result_notes([many]))
 
 
 @pytest.mark.parametrize(
@@ -195,14 +186,14 @@ def test_notes_have_the_recall_of_minority_classes(nodes):
 )
 def test_the_first_table_says_how_far_a_method_is_behind(strength, ends, verdict):
     content = compared(80.0, 70.0, strength=strength)
-    first, others, calibration = comparison_tables(content)
+    first, others, calibration = terminal.comparison_tables(content)
     (pair,) = content["pairs"]
     interval = f"{pair['difference']:.1f} ({pair[ends[0]]:.1f} to {pair[ends[1]]:.1f})"
     assert cells(first, "behind the best") == ["", interval]
     assert cells(first, "verdict") == ["", verdict]
     assert "bAcc" not in [column.header for column in others.columns]  # the first table has it
     assert cells(calibration, "seconds") == ["2.0", "3.0"]
-    first, *_ = comparison_tables(compared(80.0, 70.0, splits=2))
+    first, *_ = terminal.comparison_tables(compared(80.0, 70.0, splits=2))
     assert re.fullmatch(r"\d\d\.\d", cells(first, "balanced accuracy")[0])
 
 
@@ -212,7 +203,7 @@ def test_a_comparison_fits():
         method["title"] = f"A [graph] method of a third party, {place}"
         method["figures"] = {n: {"mean": 100.0, "low": 99, "high": 101} for n in method["figures"]}
     for metric in ("balanced_accuracy", "average_precision"):
-        text = printed(*comparison_tables(content | {"metric": metric}))
+        text = printed(*terminal.comparison_tables(content | {"metric": metric}))
         assert max(map(len, text.splitlines())) <= 80
         assert text.count("100.0 (99.0 to 101.0)") == 2
         assert text.count("not significant") == 1
@@ -221,19 +212,21 @@ def test_a_comparison_fits():
 
 
 def test_notes_of_a_comparison():
-    lines = " ".join(comparison_notes(compared(80.0, 70.0)))
+    lines = " ".join(terminal.comparison_notes(compared(80.0, 70.0)))
     assert "means over 5 splits with 95% intervals" in lines
     assert "p = 0.020; p = 0.010 without" in lines
     assert "comparisons (Holm)" not in lines
-    lines = " ".join(comparison_notes(compared(80.0, 70.0, 60.0, strength="here", budget=4)))
+    lines = " ".join(
+        terminal.comparison_notes(compared(80.0, 70.0, 60.0, strength="here", budget=4))
+    )
     assert "corrected for 3 comparisons (Holm)" in lines
     assert "up to 4 settings of each" in lines
     assert "On these nodes:" in lines
-    lines = " ".join(comparison_notes(compared(80.0, 70.0, splits=2)))
+    lines = " ".join(terminal.comparison_notes(compared(80.0, 70.0, splits=2)))
     assert "means over 2 splits, too few for an interval;" in lines
     assert "p =" not in lines
     two = {"positive": "fraud", "classes": ["honest", "fraud"], "class_counts": [990, 1010]}
-    lines = " ".join(comparison_notes(compared(80.0, **two)))
+    lines = " ".join(terminal.comparison_notes(compared(80.0, **two)))
     assert "positive class is fraud, 1,010 of 2,000 labelled" in lines
 
 
@@ -265,38 +258,38 @@ def test_notes_on_calibration_name_the_methods(notes, wanted):
     for method, texts in zip(content["methods"], notes, strict=True):
         for run, text in zip(method["runs"], texts, strict=True):
             run["calibrator"]["note"] = text
-    lines = comparison_notes(content)
+    lines = terminal.comparison_notes(content)
     assert [line for line in lines if line.startswith("Calibration of")] == wanted
 
 
 @pytest.mark.parametrize("width", [60, 80, 140])
 def test_inspections_fit(width):
     for found in (look(), look(classes=40), look(word="[bold]" * 20)):
-        text = printed(inspection_view(found), width=width)
+        text = printed(terminal.inspection_view(found), width=width)
         assert max(map(len, text.splitlines())) <= width
         assert "labelled" in text
-    assert "and 20 smaller classes" in printed(inspection_view(look(classes=40)))
-    text = printed(inspection_view(look(labelled=600)))
+    assert "and 20 smaller classes" in printed(terminal.inspection_view(look(classes=40)))
+    text = printed(terminal.inspection_view(look(labelled=600)))
     assert not re.search("≤|any class", text)
-    assert "The graph" in printed(inspection_view({}))
+    assert "The graph" in printed(terminal.inspection_view({}))
 
 
 def test_bars_end_where_they_should():
-    assert bar(10, 10) == "█" * BAR
-    assert bar(5, 10) == "█" * (BAR // 2)
-    assert bar(1, 10**6) == "▏"
-    assert bar(0, 10) == bar(0, 0) == ""
+    assert terminal.bar(10, 10) == "█" * terminal.BAR
+    assert terminal.bar(5, 10) == "█" * (terminal.BAR // 2)
+    assert terminal.bar(1, 10**6) == "▏"
+    assert terminal.bar(0, 10) == terminal.bar(0, 0) == ""
 
 
 def test_methods_and_their_parameters():
-    text = printed(parameter_table({"hidden": 64, "dropout": 0.5}, {"hidden": "Width."}))
+    text = printed(terminal.parameter_table({"hidden": 64, "dropout": 0.5}, {"hidden": "Width."}))
     assert [line.split() for line in text.splitlines()] == [
         ["hidden=64", "Width."],
         ["dropout=0.5"],
     ]
     words = {"name": "gcn", "title": "GCN", "idea": "Two [graph] convolutions."}
     words |= {"reference": "Kipf", "cost": "O(E)", "edges": "with their weights"}
-    card = method_card(words | {"fields": {"hidden": 64, "dropout": 0.5}})
+    card = terminal.method_card(words | {"fields": {"hidden": 64, "dropout": 0.5}})
     lines = [line.split() for line in printed(card).splitlines()]
     assert lines[0] == ["gcn", "GCN"]
     assert lines[1] == ["idea", "Two", "[graph]", "convolutions."]

@@ -260,9 +260,6 @@ def test_the_least_reached_get_the_colours(number):
     own = [place for place in range(number) if rows[place].colour]
     assert own == list(range(number))[-6:]
     assert len({rows[place].colour for place in own}) == len(own)
-
-
-def test_the_smallest_class_is_orange_if_it_is_rare():
-    rows = [summary(), summary(rare=True), summary(rare=True)]
+    rows = [summary(), summary(rare=True), summary(rare=True)]  # the smallest is orange
     assert [one.colour for one in coloured(rows)] == ["colour-0", "colour-3", "colour-rare"]
     assert coloured([summary(), summary()])[1].colour == "colour-3"

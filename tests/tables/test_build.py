@@ -61,9 +61,8 @@ def test_every_part_by_hand():
     assert own.graph.x[:, 1].tolist() == [0, 1, 0, 1, 0, 0]
     assert own.graph.x[:, 0].mean().abs() < 1e-6
     assert (own.graph.x.dtype, own.graph.y.dtype) == (torch.float32, torch.int64)
-    assert own.columns == TableColumns(
-        id="id", label="kind", source="source", target="target", features=["age", "city"]
-    )
+    ends = {"source": "source", "target": "target"}
+    assert own.columns == TableColumns(id="id", label="kind", features=["age", "city"], **ends)
     assert "Nodes without edges: 1 of 6." in own.notes
 
 
@@ -85,29 +84,26 @@ def test_ends_are_guessed(ends):
     assert told == (ends == ("a", "b"))
 
 
-def test_ends_are_found_behind_other_columns():
-    edges = ties(since=2020)[["since", "target", "source"]]
-    own = from_frames(people(), edges, label="kind")
-    assert (own.columns.source, own.columns.target) == ("source", "target")
-    assert "Left out column 'since' of edges: it is constant." in own.notes
-
-
 @pytest.mark.parametrize("name", ["ID", "Node", "node_id"])
 def test_ids_are_guessed(name):
     own = from_frames(people().rename(columns={"id": name}), ties(), label="kind")
     assert own.columns.id == name
 
 
-def test_rows_are_ids_where_edges_count_them():
+def test_row_numbers_indices_and_codes_as_ids():
     edges = pd.DataFrame({"a": [0, 1, 5], "b": [1.0, 2.0, 0.0]})
     own = from_frames(people().drop(columns="id"), edges, label="kind")
     assert own.ids.tolist() == list(range(6))
     assert own.graph.edge_index.shape == (2, 6)
-
-
-def test_an_index_with_a_name_is_a_column():
     own = from_frames(people().set_index("id"), ties(), label="kind")
     assert own.columns.id == "id"
+    table = pd.DataFrame({"id": ["007", "7"], "kind": ["a", "b"], "x": [1, 2]})
+    own = from_frames(table, pd.DataFrame({"s": ["007"], "t": [7]}), label="kind")
+    assert own.graph.edge_index.tolist() == [[0, 1], [1, 0]]
+    edges = ties(since=2020)[["since", "target", "source"]]
+    own = from_frames(people(), edges, label="kind")
+    assert (own.columns.source, own.columns.target) == ("source", "target")
+    assert "Left out column 'since' of edges: it is constant." in own.notes
 
 
 @pytest.mark.parametrize("nodes", [[1, 2, 3], [1.0, 2.0, 3.0], ["1", "2", "3"]])
@@ -117,12 +113,6 @@ def test_an_id_may_be_spelt_in_several_ways(nodes, edges):
     own = from_frames(table, pd.DataFrame({"s": edges[:1], "t": edges[1:]}), label="kind")
     assert own.graph.edge_index.tolist() == [[0, 2], [2, 0]]
     assert own.ids.tolist() == nodes
-
-
-def test_leading_zeros_make_another_id():
-    table = pd.DataFrame({"id": ["007", "7"], "kind": ["a", "b"], "x": [1, 2]})
-    own = from_frames(table, pd.DataFrame({"s": ["007"], "t": [7]}), label="kind")
-    assert own.graph.edge_index.tolist() == [[0, 1], [1, 0]]
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=25))
@@ -166,24 +156,18 @@ def test_weights_of_edges():
     pairs = [("ann", "bob"), ("bob", "ann"), ("bob", "ann"), ("cid", "dee"), ("eve", "fay")]
     own = from_frames(people(), ties(pairs, w=[2.5, 1, 2, 0, 4]), label="kind", weight="w")
     weights = dict(zip(edge_list(own), own.graph.edge_weight.tolist(), strict=True))
-    assert weights == {
-        ("ann", "bob"): 3, ("bob", "ann"): 3, ("eve", "fay"): 4, ("fay", "eve"): 4
-    }  # fmt: skip
+    both_ways = {("ann", "bob"): 3, ("bob", "ann"): 3, ("eve", "fay"): 4, ("fay", "eve"): 4}
+    assert weights == both_ways
     assert "Dropped 1 edge: weight 0." in own.notes
     assert "Merged 1 repeated edge, their weights summed." in own.notes
-
-
-def test_a_column_called_weight_is_found():
     own = from_frames(people(), ties(weight=[1, 2, 3]), label="kind")
     assert own.columns.weight == "weight"
     assert "Using columns of edges: 'weight' as the weight of edges." in own.notes
     signed = from_frames(people(), ties(weight=[1, -2, 3]), label="kind")
     assert signed.columns.weight is None
     assert "edge_weight" not in signed.graph
-    assert (
-        "Column 'weight' of edges is not used as the weight of edges: some cells are no numbers "
-        "from 0 on."
-    ) in signed.notes
+    unused = "Column 'weight' of edges is not used as the weight of edges: some cells are no "
+    assert f"{unused}numbers from 0 on." in signed.notes
     plain = from_frames(people(), ties(), label="kind")
     assert "edge_weight" not in plain.graph
     encoded = from_frames(people(), ties(weight=[1, 2, 3]), encoder=plain.encoder)
@@ -223,13 +207,10 @@ def test_edge_columns_are_features_of_new_tables_too():
     assert named.encoder.names == ("age",)
 
 
-def test_no_edges_at_all():
+def test_few_edges_and_no_feature_columns():
     own = from_frames(people(), ties([]), label="kind")
     assert own.graph.edge_index.shape == (2, 0)
     assert "Nodes without edges: 6 of 6." in own.notes
-
-
-def test_without_feature_columns_the_edges_give_features():
     own = from_frames(people()[["id", "kind"]], ties(), label="kind")
     assert own.encoder.names == ("log_degree", "log_pagerank", "clustering")
     assert own.graph.x.shape == (6, 3)
@@ -255,9 +236,8 @@ def test_without_labels():
     assert own.class_names == ()
     assert own.label_candidates == ("city",)
     assert NoteKind.NO_LABEL in {note.kind for note in own.notes}
-    assert any(
-        "set label to the column with the classes, perhaps 'city'" in note for note in own.notes
-    )
+    hint = "set label to the column with the classes, perhaps 'city'"
+    assert any(hint in note for note in own.notes)
     assert from_frames(people(), ties(), label="kind").label_candidates == ()
     later = from_frames(people(), ties(), encoder=own.encoder)  # new rows have no labels
     assert "No label column: every node is unlabelled." in later.notes
@@ -275,42 +255,37 @@ def test_an_encoder_of_before_makes_the_features():
         from_frames(new[["id", "city"]], ties(), encoder=before.encoder)
 
 
-def test_a_split_column_is_used_by_given():
+def test_split_and_time_columns_are_used():
     nodes = people(part=["train", "test", "train", "test", "train", "train"])
     task = Given()(from_frames(nodes, ties(), label="kind", split="part").graph, seed=0)
     assert task.test.nonzero().flatten().tolist() == [1, 3]
     assert int(task.train.sum()) == 2
     assert int(task.val.sum()) == 1
-
-
-def test_a_time_column_is_used_by_bytime():
     days = ["2024-01-01", "2024-01-02", "2024-01-01", "2024-01-03", "2024-01-05", None]
     own = from_frames(people(day=days), ties(), label="kind", time="day")
     assert own.graph.time[1] - own.graph.time[0] == 24 * 3600
     assert "Nodes without a time: 1 of 6." in own.notes
     assert "day" not in own.encoder.input_columns
     task = ByTime(train=0.4, val=0.2)(own.graph, seed=0)
-    assert [m.nonzero().flatten().tolist() for m in (task.train, task.val, task.test)] == [
-        [0, 2],
-        [1],
-        [3, 4],
-    ]
+    found = [m.nonzero().flatten().tolist() for m in (task.train, task.val, task.test)]
+    assert found == [[0, 2], [1], [3, 4]]
 
 
-def test_a_class_with_one_node_is_allowed_and_told():
+def test_rare_classes_and_unknown_nodes_are_told():
     own = from_frames(people(kind=["a", "a", "a", "b", None, None]), ties(), label="kind")
     (note,) = [note for note in own.notes if "Class" in note]
     assert note.startswith("Class 'b' has 1 labelled node: a stratified split (Natural) needs 3")
     assert note.endswith("or empty its label cells to leave the class out.")
     with pytest.raises(ValueError, match="Class 'b' has 1 labelled node for"):
         Natural()(own.graph, seed=0)
-
-
-def test_an_unknown_node_is_told_as_data():
     edges = ties([("ann", "bob"), ("ann", "zoe"), ("zed", "ann")])
     with pytest.raises(UnknownNodeError) as caught:
         from_frames(people(), edges, label="kind")
     assert (caught.value.node, caught.value.num_edges) == ("zoe", 2)
+    note = Note(NoteKind.UNDIRECTED, "Edges are taken as undirected.")
+    assert note == f"{note}" == "Edges are taken as undirected."
+    for again in (copy.deepcopy(note), pickle.loads(pickle.dumps(note))):
+        assert (again, again.kind) == (note, NoteKind.UNDIRECTED)
 
 
 NODES = "id,age,kind\nann,1,a\nbob,2,b\ncid,,a\n"
@@ -324,25 +299,20 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_a_folder(folder):
+def test_folders_and_tables(folder):
     own = eg.open_graph(str(folder), label="kind")
     assert own.ids.tolist() == ["ann", "bob", "cid"]
     assert own.graph.y.tolist() == [0, 1, 0]
     assert own.graph.num_edges == 4
-
-
-def test_the_only_table_beside_the_edges(folder):
+    pd.read_csv(folder / "edges.csv").to_parquet(folder / "ties.parquet")
+    own = open_graph(folder / "nodes.csv", edges=folder / "ties.parquet", label="kind")
+    assert torch.equal(own.graph.x, open_graph(folder, label="kind").graph.x)
+    (folder / "ties.parquet").unlink()
     (folder / "nodes.csv").rename(folder / "people.csv")
     assert open_graph(folder, label="kind").ids.tolist() == ["ann", "bob", "cid"]
     (folder / "cities.csv").write_text(NODES)
     with pytest.raises(FileNotFoundError, match=r"has no nodes table; .*\.parquet work as well\."):
         open_graph(folder, label="kind")
-
-
-def test_two_tables(folder):
-    pd.read_csv(folder / "edges.csv").to_parquet(folder / "ties.parquet")
-    own = open_graph(folder / "nodes.csv", edges=folder / "ties.parquet", label="kind")
-    assert torch.equal(own.graph.x, open_graph(folder, label="kind").graph.x)
 
 
 def test_files_that_hold_a_graph(tmp_path):
@@ -352,12 +322,8 @@ def test_files_that_hold_a_graph(tmp_path):
     edges = np.array([[0, 1], [1, 2]])
     np.savez(tmp_path / "g.npz", edge_index=edges, y=np.array([0, 1, 0]))
     torch.save({"edge_index": torch.tensor(edges), "y": torch.tensor([0, 1, 0])}, tmp_path / "g.pt")
-    graphs = [
-        open_graph(tmp_path / "g.graphml", label="kind"),
-        open_graph(tmp_path / "g.npz"),
-        open_graph(tmp_path / "g.pt"),
-    ]
-    for own in graphs:
+    arrays = [open_graph(tmp_path / name) for name in ("g.npz", "g.pt")]
+    for own in (open_graph(tmp_path / "g.graphml", label="kind"), *arrays):
         assert own.graph.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
         assert own.graph.y.tolist() == [0, 1, 0]
 
@@ -381,14 +347,11 @@ def test_several_edges_tables_are_types_of_edges(folder):
     assert "relation_index" not in open_graph(folder, label="kind").graph
 
 
-def test_columns_of_edges_can_be_dropped(folder):
+def test_columns_and_items_can_be_dropped(folder):
     (folder / "edges.csv").write_text("source,target,weight\nann,bob,1\nbob,cid,2\n")
     assert "edge_weight" in open_graph(folder, label="kind").graph
     own = open_graph(folder, label="kind", drop=["weight", "age"])
     assert "edge_weight" not in own.graph
-
-
-def test_an_item_of_a_list_can_be_dropped():
     tags = ["a;b", "b", "a", "b;a"] * 2
     nodes = pd.DataFrame({"id": range(8), "tags": tags, "kind": list("xy") * 4})
     edges = pd.DataFrame({"source": range(7), "target": range(1, 8)})
@@ -420,13 +383,8 @@ def accounts(size=80):
     rng = np.random.default_rng(1)
     start = pd.Timestamp("2024-01-01")
     opened = start + pd.to_timedelta(np.arange(size), unit="D")
-    nodes = pd.DataFrame(
-        {
-            "id": range(size),
-            "age": rng.integers(18, 80, size),
-            "opened": opened.strftime("%Y-%m-%d"),
-        }
-    )
+    nodes = pd.DataFrame({"id": range(size), "age": rng.integers(18, 80, size)})
+    nodes["opened"] = opened.strftime("%Y-%m-%d")
     nodes["kind"] = np.where(rng.random(size) < 0.4, "bad", "good")
     ends = rng.integers(0, size, (2, 400))
     day = np.maximum(*ends) + rng.integers(0, 10, 400)
@@ -484,31 +442,30 @@ def test_changing_the_future_changes_nothing_in_training(change):
         assert torch.equal(first.predict_proba(task.past), second.predict_proba(task.past))
 
 
-def test_changing_the_past_changes_training():
+def test_the_past_and_its_units():
     nodes, edges = accounts()
     task = split(nodes, edges)
     past = edges["date"] <= cutoff(task, nodes)
     changed = edges.copy()
     changed.loc[past, "amount"] *= np.arange(int(past.sum()))
     assert not torch.equal(split(nodes, changed).past.x, task.past.x)
-
-
-def test_edges_without_a_date_count_as_later():
     nodes, edges = accounts()
     edges.loc[:100, "date"] = None
     task = split(nodes, edges)
     known = edges["date"].notna() & (edges["date"] <= cutoff(task, nodes))
     pairs = {frozenset(p) for p in edges[known][["source", "target"]].itertuples(index=False)}
-    assert {frozenset(p) for p in task.past.edge_index.T.tolist()} == {
-        p for p in pairs if len(p) > 1
-    }
+    seen = {frozenset(p) for p in task.past.edge_index.T.tolist()}
+    assert seen == {p for p in pairs if len(p) > 1}
+    nodes, edges = accounts()
+    edges["date"] = pd.to_datetime(edges["date"]).dt.year * 1e9
+    with pytest.raises(ValueError, match="No edge has a time up to that of the last validation"):
+        split(nodes, edges)
 
 
 def test_a_model_keeps_the_features_of_that_time():
     nodes, edges = accounts()
-    model = TableModel(METHODS["boosting"](**METHOD)).fit(
-        nodes, edges, label="kind", time="opened", progress=False
-    )
+    options = {"label": "kind", "time": "opened", "progress": False}
+    model = TableModel(METHODS["boosting"](**METHOD)).fit(nodes, edges, **options)
     task = split(nodes, edges)
     new = model.open(nodes, edges).tables.graph
     assert torch.equal(new.x, task.graph.x)
@@ -518,17 +475,3 @@ def test_a_model_keeps_the_features_of_that_time():
     mixed = model.method_.predict_task(task)
     assert torch.equal(mixed[task.test], torch.from_numpy(probabilities)[task.test])
     assert torch.equal(mixed[task.val], model.method_.predict_proba(task.past)[task.val])
-
-
-def test_times_in_different_units():
-    nodes, edges = accounts()
-    edges["date"] = pd.to_datetime(edges["date"]).dt.year * 1e9
-    with pytest.raises(ValueError, match="No edge has a time up to that of the last validation"):
-        split(nodes, edges)
-
-
-def test_a_note_is_its_text_and_has_a_kind():
-    note = Note(NoteKind.UNDIRECTED, "Edges are taken as undirected.")
-    assert note == f"{note}" == "Edges are taken as undirected."
-    for again in (copy.deepcopy(note), pickle.loads(pickle.dumps(note))):
-        assert (again, again.kind) == (note, NoteKind.UNDIRECTED)

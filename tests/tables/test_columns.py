@@ -40,19 +40,13 @@ def opened(nodes, edges=EDGES, **options):
 def test_the_usual_column_is_not_the_one():
     own = opened(people(id=ORDER + 5000, new_id=ORDER))
     assert own.columns.id == "new_id"
-    assert own.notes[0] == (
-        "Using column 'new_id' as the id: the edges name its values, not those of 'id'."
-    )
+    named = "Using column 'new_id' as the id: the edges name its values, not those of 'id'."
+    assert own.notes[0] == named
     assert "Left out column 'id': its values are distinct, like ids." in own.notes
     assert own.encoder.names == ("age",)
     row = int(np.flatnonzero(ORDER == 0)[0])
     neighbours = own.graph.edge_index[1][own.graph.edge_index[0] == row]
     assert own.ids[neighbours.numpy()].tolist() == [1]
-
-
-def test_a_spare_id_that_is_named_is_a_feature():
-    own = opened(people(id=ORDER + 5000, new_id=ORDER), features=["id"])
-    assert own.encoder.names == ("id",)
 
 
 @pytest.mark.parametrize("name", ["id", "Node_ID"])
@@ -62,88 +56,54 @@ def test_the_usual_column_comes_first(name):
     assert not any("as the id" in note for note in own.notes)
 
 
-def test_an_id_column_comes_before_row_numbers():
+def test_which_column_fits_the_edges():
     own = opened(people(user_id=ORDER))
     assert own.columns.id == "user_id"
     assert own.notes[0] == "Using column 'user_id' as the id: the edges name its values."
-
-
-def test_row_numbers_come_before_a_column_of_another_name():
     own = opened(people(rank=ORDER))
     assert own.columns.id is None
     assert "No id column: ids are row numbers, counted from 0." in own.notes
-
-
-def test_a_column_of_any_name_if_nothing_else_fits():
     names = [f"n{i}" for i in range(40)]
     edges = EDGES.map(lambda i: f"n{i}")
     assert opened(people(who=names), edges).columns.id == "who"
     with pytest.raises(ArgumentError, match="none that holds both ends of every edge; set id to"):
         opened(people(who=names[::-1]), edges.assign(to="z"))
+    own = opened(people(id=ORDER + 5000, new_id=ORDER), features=["id"])
+    assert own.encoder.names == ("id",)
 
 
-def test_several_columns_that_fit_are_asked_about():
-    with pytest.raises(
-        ArgumentError, match="'a_id' and 'b_id' of nodes all fit the edges"
-    ) as error:
+def test_what_is_asked_about_ids():
+    with pytest.raises(ArgumentError, match="'a_id' and 'b_id' of nodes all fit the") as error:
         opened(people(a_id=ORDER, b_id=range(40)))
     assert error.value.argument == "id"
     assert opened(people(a_id=ORDER, b_id=range(40)), id="b_id").columns.id == "b_id"
-
-
-def test_an_unknown_end_is_an_error_about_the_usual_column():
     with pytest.raises(ValueError, match="names '40', which is not the id of a node; 1 of 39"):
         opened(people(id=range(40), age=ORDER), EDGES.assign(to=[*range(1, 39), 40]))
-
-
-@pytest.mark.parametrize("ids", [{}, {"id": range(40)}, {"user_id": [f"{i}" for i in range(40)]}])
-def test_a_label_that_copies_the_ids(ids):
-    nodes = people(**ids).assign(kind=[float(i) for i in range(40)])
-    with pytest.raises(
-        ArgumentError, match=r"column 'kind' copies the ids .* set label to another"
-    ):
-        opened(nodes)
-
-
-def test_a_label_that_holds_the_ids_of_the_edges():
     nodes = people(id=ORDER + 5000).assign(kind=ORDER)
     with pytest.raises(ArgumentError, match="'kind' of nodes holds the ids that the edges name"):
         opened(nodes)
 
 
+@pytest.mark.parametrize("ids", [{}, {"id": range(40)}, {"user_id": [f"{i}" for i in range(40)]}])
+def test_a_label_that_copies_the_ids(ids):
+    nodes = people(**ids).assign(kind=[float(i) for i in range(40)])
+    with pytest.raises(ArgumentError, match=r"'kind' copies the ids .* set label to another"):
+        opened(nodes)
+
+
 def test_names_of_ids():
-    for name in (
-        "id",
-        "ID",
-        "user_id",
-        "new id",
-        "userId",
-        "UserID",
-        "node",
-        "account-key",
-        "uuid",
-    ):
+    for name in ("id", "ID", "user_id", "new id", "userId", "UserID", "node", "my-key", "uuid"):
         assert is_id_name(name), name
     for name in ("paid", "kid", "idle", "age", "nodes_seen", "valid", "Madrid"):
         assert not is_id_name(name), name
 
 
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        (range(5), True),
-        (list("abcde"), True),
-        ([1, 1, 2], False),
-        ([1.5, 2.5], False),
-        (["a", None], False),
-        ([[1], [2]], False),
-        ([3], False),
-    ],
-)
-def test_spare_ids(values, expected):
-    table = pd.DataFrame({"user_id": values, "age": values})
-    kept = feature_columns(table, TableColumns(), Notes())
-    assert kept == (["age"] if expected else ["user_id", "age"])
+def test_spare_ids():
+    others = ([1, 1, 2], [1.5, 2.5], ["a", None], [[1], [2]], [3])
+    for values in (range(5), list("abcde"), *others):
+        table = pd.DataFrame({"user_id": values, "age": values})
+        kept = feature_columns(table, TableColumns(), Notes())
+        assert kept == (["user_id", "age"] if values in others else ["age"])
 
 
 def column(values, dtype=None):
@@ -169,20 +129,14 @@ def test_classes_in_order(values, codes, names):
     assert order == names
 
 
-def test_booleans_with_gaps():
+def test_labels_that_are_empty():
     found, order = encode_labels(column([True, None, False], dtype=object), "t", Notes())
     assert found.tolist() == [1, -1, 0]
     assert order == ("False", "True")
-
-
-def test_words_for_nothing_are_told():
     notes = Notes()
     found, _ = encode_labels(column(["a", "b", "NA", "NaN"] + ["a", "b"] * 3), "t", notes)
     assert found.tolist()[:4] == [0, 1, -1, -1]
     assert notes == ["Labels 'NA' or similar, treated as unlabelled: 2."]
-
-
-def test_declared_labels_are_unlabelled():
     values = column([1, 0, -1, -1.0, 1, 0, 0, 1])
     found, names = encode_labels(values, "t", Notes(), unlabelled=[-1])
     assert found.tolist() == [1, 0, -1, -1, 1, 0, 0, 1]
@@ -195,6 +149,9 @@ def test_declared_labels_are_unlabelled():
     misspelt = Notes()
     encode_labels(words, "t", misspelt, unlabelled=["unknwon", "?", -1])
     assert misspelt[0] == "No label is 'unknwon' or '-1', which unlabelled names."
+    labels, names, notes = encode(["0", "1"] * 9 + ["?"])
+    assert (labels.tolist()[-3:], names) == ([0, 1, 2], ("0", "1", "?"))
+    assert notes[0].kind == NoteKind.MISSING_LABELS
 
 
 @given(st.lists(st.sampled_from(["x", "y", "z", "", None]), min_size=1))
@@ -235,7 +192,7 @@ def test_columns_that_could_hold_the_classes():
     assert str(NoLabelError()) == "No label column: every node is unlabelled."
 
 
-def test_split_words():
+def test_splits_and_times():
     values = column(["Train", "training", "val", "VALID", "validation", "test", None, " "])
     found = read_split(values, "t")
     assert found["train"].tolist() == [True, True] + [False] * 6
@@ -245,9 +202,6 @@ def test_split_words():
     for cells, found in ((values, "split"), ([None, None], None), (["train", "left"], None)):
         table = pd.DataFrame({"split": cells})
         assert resolve_columns(table, edges, TableColumns(), Notes(), guess=True).split == found
-
-
-def test_times():
     assert read_times(column([3, None, 1]), "t")[[0, 2]].tolist() == [3, 1]
     days = read_times(column(["1970-01-02", "", "1970-01-01T00:00:10Z"]), "t")
     assert days[[0, 2]].tolist() == [86400, 10]
@@ -284,17 +238,9 @@ def test_words_for_missing_are_asked_about(word):
     labels, _, notes = encode([word.upper(), "7", "8"] * 3)
     assert (labels >= 0).all()
     assert [note.kind for note in notes] == [NoteKind.MISSING_LABELS]
-    assert notes == [
-        f"Is label {word.upper()!r} (3 nodes) a class? If it means unlabelled, set unlabelled to "
-        f"{word.upper()}."
-    ]
+    text = f"Is label {word.upper()!r} (3 nodes) a class? If it means unlabelled, set unlabelled"
+    assert notes == [f"{text} to {word.upper()}."]
     assert encode([word.upper(), "7", "8"] * 3, unlabelled=[word])[2] == []
-
-
-def test_a_question_mark_among_numbers():
-    labels, names, notes = encode(["0", "1"] * 9 + ["?"])
-    assert (labels.tolist()[-3:], names) == ([0, 1, 2], ("0", "1", "?"))
-    assert notes[0].kind == NoteKind.MISSING_LABELS
 
 
 @pytest.mark.parametrize("values", [[-1, 1] * 5, ["fraud", "unknown"] * 5, ["none", "mild"] * 5])

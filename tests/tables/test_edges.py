@@ -9,7 +9,6 @@ import torch
 
 from evengraph.tables import TableColumns
 from evengraph.tables.edges import (
-    MAX_FEATURES,
     MAX_RELATIONS,
     EdgeFeatures,
     EdgeRows,
@@ -48,12 +47,8 @@ def fitted(edges, **options):
 
 def looped(edges, node, ends):
     """Every aggregate of a node, by a loop over the rows that one of `ends` names it in."""
-    rows = [
-        row
-        for row in edges.to_dict("records")
-        for end in ends
-        if row[end] == node and row["source"] != row["target"]
-    ]
+    others = [row for row in edges.to_dict("records") if row["source"] != row["target"]]
+    rows = [row for row in others for end in ends if row[end] == node]
     amounts = [row["amount"] for row in rows if not math.isnan(row["amount"])]
     days = pd.to_datetime(edges["day"])
     newest = max((pd.Timestamp(row["day"]) for row in rows), default=days.min())
@@ -94,20 +89,14 @@ def test_every_aggregate_against_a_loop(directed):
     ]
 
 
-def test_it_is_stored_as_json_can_hold():
+def test_what_is_aggregated():
     features, _ = fitted(payments(), directed=True)
     assert EdgeFeatures.from_dict(features.as_dict()) == features
-
-
-def test_a_type_is_counted_and_a_time_gives_recency():
     edges = payments().assign(code=lambda t: t["flag"] + 1, step=range(60))
     features, _ = fitted(edges, type="code", edge_time="step")
     assert "edges.count(code=1)" in features.names
     assert "edges.recency(step)" in features.names
     assert "edges.sum(step)" not in features.names
-
-
-def test_nothing_to_aggregate():
     plain = payments()[["source", "target"]]
     assert fitted(plain)[0] is None
     degrees, notes = fitted(plain, directed=True)
@@ -116,22 +105,16 @@ def test_nothing_to_aggregate():
 
 
 def test_useless_and_broken_columns_are_left_out():
-    edges = payments()[["source", "target"]].assign(
-        key=[f"k{i}" for i in range(60)], empty=None, lists=[[1]] * 60
-    )
+    useless = {"key": [f"k{i}" for i in range(60)], "empty": None, "lists": [[1]] * 60}
+    edges = payments()[["source", "target"]].assign(**useless)
     features, notes = fitted(edges)
     assert features is None
-    assert [note.partition(":")[0] for note in notes] == [
-        f"Left out column {name!r} of edges" for name in ("key", "empty", "lists")
-    ]
-
-
-def test_there_are_at_most_fifty():
-    wide = payments()[["source", "target"]].assign(
-        **{f"c{i}": np.arange(60) * (i + 1) for i in range(40)}
-    )
+    told = [note.partition(":")[0] for note in notes]
+    assert told == [f"Left out column {name!r} of edges" for name in useless]
+    numbers = {f"c{i}": np.arange(60) * (i + 1) for i in range(40)}
+    wide = payments()[["source", "target"]].assign(**numbers)
     features, notes = fitted(wide)
-    assert len(features.names) == 49 <= MAX_FEATURES
+    assert len(features.names) == 49
     assert sum("at most 50 features" in note for note in notes) == 16
 
 
@@ -170,32 +153,23 @@ def arcs(relations):
     return {tuple(arc) for arc in relations.arcs.T.tolist()}
 
 
-def test_types():
+def test_types_directions_and_weights():
     relations = relations_of(relations=("a", "b"))
     assert relations.names == ("a", "b")
     assert arcs(relations) == {(0, 0, 1), (0, 1, 0), (0, 2, 0), (0, 0, 2), (1, 1, 2), (1, 2, 1)}
     assert relations.weight is None
-
-
-def test_directions_and_weights():
     weight = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
     relations = relations_of(weight=weight, directed=True)
     assert relations.names == ("out", "in")
     found = dict(zip(map(tuple, relations.arcs.T.tolist()), relations.weight.tolist(), strict=True))
     out = {(0, 0, 1): 3.0, (0, 1, 2): 3.0, (0, 2, 0): 4.0, (0, 0, 3): 5.0}
     assert found == out | {(1, b, a): value for (_, a, b), value in out.items()}
-
-
-def test_one_kind_of_edges_is_no_relation():
     assert relations_of() is None
     assert relations_of(relations=("a",)) is None
     empty = np.array([], dtype=np.int64)
     relations = relations_of(empty, empty, directed=True)
     assert relations.arcs.shape == (3, 0)
     assert relations.arcs.dtype == torch.int64
-
-
-def test_common_types():
     notes = Notes()
     assert common_types(pd.Series(["b", "a", "b", None, "a"]), notes) == ("a", "b")
     assert not notes

@@ -138,15 +138,16 @@ def test_categories_as_scikit_learn_does_it():
     found = encoder.transform(pd.DataFrame({"w": new})).numpy()
     assert found.tolist() == theirs.transform(new[:, None]).tolist()
     assert found[-1].tolist() == [0, 0, 1]  # a value that was never there
-
-
-def test_a_new_value_is_an_empty_cell_where_none_was_rare():
     encoder = fitted(pd.DataFrame({"w": ["a", "b", "a", "b"]}))
-    assert encoder.transform(pd.DataFrame({"w": ["a", "z", None]})).tolist() == [
-        [1, 0],
-        [0, 0],
-        [0, 0],
-    ]
+    found = encoder.transform(pd.DataFrame({"w": ["a", "z", None]}))
+    assert found.tolist() == [[1, 0], [0, 0], [0, 0]]
+    values = [f"v{i % 80}" for i in range(800)]
+    encoder = fitted(pd.DataFrame({"w": values}))
+    assert len(encoder.names) == MAX_CATEGORIES
+    assert encoder.names[-1] == "w=(rare)"
+    assert encoder.transform(pd.DataFrame({"w": values})).sum(dim=1).tolist() == [1] * 800
+    frame = pd.DataFrame({"vip": ["yes", None, None, "yes"]})
+    assert fitted(frame).transform(frame).flatten().tolist() == [1, 0, 0, 1]
 
 
 @given(st.lists(st.integers(1, 9), min_size=2, max_size=20))
@@ -172,23 +173,12 @@ def test_text_as_scikit_learn_does_it():
     assert found[2].abs().sum() == 0
 
 
-def test_categories_are_capped():
-    values = [f"v{i % 80}" for i in range(800)]
-    encoder = fitted(pd.DataFrame({"w": values}))
-    assert len(encoder.names) == MAX_CATEGORIES
-    assert encoder.names[-1] == "w=(rare)"
-    assert encoder.transform(pd.DataFrame({"w": values})).sum(dim=1).tolist() == [1] * 800
-
-
-def test_booleans_and_dates():
+def test_booleans_dates_and_other_numbers():
     frame = pd.DataFrame({"b": [True, False, None, True], "d": ["2024-01-01", "2024-01-03"] * 2})
     found = fitted(frame).transform(frame)
     assert found.tolist() == [[1, -1], [-1, 1], [0, -1], [1, 1]]
     later = pd.DataFrame({"b": ["true", "0"], "d": pd.to_datetime(["2024-01-02", None])})
     assert fitted(frame).transform(later).tolist() == [[1, 0], [-1, 0]]
-
-
-def test_other_numbers():
     frame = pd.DataFrame(
         {
             "decimal": [Decimal(1), Decimal(2), Decimal(3)],
@@ -202,9 +192,6 @@ def test_other_numbers():
     kinds = [type(column).__name__ for column in encoder.columns]
     assert kinds == ["Number"] * 4 + ["Category"]
     assert torch.isfinite(encoder.transform(frame)).all()
-
-
-def test_numbers_with_leading_zeros_are_codes():
     encoder = fitted(pd.DataFrame({"zip": ["00501", "10001", "00501", "10001"]}))
     assert encoder.names == ("zip=00501", "zip=10001")
     # a table without such a code may hold them as numbers
@@ -234,11 +221,6 @@ def test_columns_that_cannot_help_are_left_out_and_told(cells, reason):
     assert encoder.notes[0] == f"Left out column 'c': {reason}."
 
 
-def test_yes_or_nothing_is_kept():
-    frame = pd.DataFrame({"vip": ["yes", None, None, "yes"]})
-    assert fitted(frame).transform(frame).flatten().tolist() == [1, 0, 0, 1]
-
-
 def test_features_from_edges():
     frame = pd.DataFrame({"same": [1, 1, 1]})
     encoder = fitted(frame)
@@ -259,6 +241,9 @@ def test_features_as_they_are():
     assert encoder.transform(frame).tolist() == [[1, 5], [3, 4], [5, 6]]
     with pytest.raises(ValueError, match="column 'x1', row 1 is infinite"):
         encoder.transform(pd.DataFrame({"x0": [1.0], "x1": [np.inf]}))
+    array = np.array([[1e300], [2.0]])
+    encoder = FeatureEncoder.passthrough(["x0"], array)
+    assert encoder.transform(pd.DataFrame(array, columns=["x0"])).tolist() == [[float("inf")], [2]]
 
 
 def test_features_of_words_are_known():
@@ -268,12 +253,6 @@ def test_features_of_words_are_known():
     assert encoder.hashed.sum() == 256
     plain = FeatureEncoder.passthrough(["a", "b"], np.ones((2, 2)))
     assert plain.hashed.tolist() == [False, False]
-
-
-def test_numbers_beyond_single_precision_are_infinite_without_a_warning():
-    array = np.array([[1e300], [2.0]])
-    encoder = FeatureEncoder.passthrough(["x0"], array)
-    assert encoder.transform(pd.DataFrame(array, columns=["x0"])).tolist() == [[float("inf")], [2]]
 
 
 RNG = np.random.default_rng(0)
@@ -317,13 +296,10 @@ def test_tails_choose_the_encoder(name):
     assert from_dict(json.loads(json.dumps(as_dict(encoder)))) == encoder
 
 
-def test_the_unit_of_measurement_does_not_matter():
+def test_logarithms():
     seconds = fit_number("n", TAIL).transform(pd.Series(TAIL), "")
     nanoseconds = fit_number("n", TAIL * 1e9).transform(pd.Series(TAIL * 1e9), "")
     assert nanoseconds == pytest.approx(seconds)
-
-
-def test_new_and_empty_cells_of_a_logarithm():
     numbers = np.append(np.floor(TAIL), np.nan)
     encoder = fit_number("n", numbers)
     new = pd.Series([None, np.nanmedian(numbers), 0, -5, numbers[:-1].max() * 1e6, 1e308])
@@ -340,19 +316,15 @@ def test_quantiles_as_scikit_learn_does_it():
     inner = abs(expected) < 2.5  # beyond, ranks are cut off
     assert encoder.curve(numbers)[inner] == pytest.approx(expected[inner])
     assert abs(encoder.curve(np.array([-1e300, 1e300]))) == pytest.approx(2.807, abs=1e-3)
-
-
-def test_a_small_table_leaves_few_of_its_cells_in_the_quantiles():
     numbers = np.append(BODY[:98], [1e300, -1e300])
     encoder = fit_number("n", numbers)
     assert isinstance(encoder, Quantile)
     assert len(encoder.quantiles) == 20
     assert len(set(encoder.quantiles) & set(numbers)) <= 3
-
-
-def test_numbers_are_not_heavy_tailed_when_there_are_none_or_all_are_equal():
     assert not is_heavy_tailed(np.array([]))
     assert not is_heavy_tailed(np.zeros(3))
+    encoder = Number.fit_numbers("a", np.array([0.0, 5e-324, 0.0]))
+    assert encoder.scale > 0
 
 
 def test_one_sentence_for_all_columns():
@@ -365,16 +337,15 @@ def test_one_sentence_for_all_columns():
     assert describe_encoders([]) == []
 
 
-def test_an_encoder_saved_before_there_were_curves_gives_the_same_features():
+def test_encoders_saved_before_give_the_same_features():
     fields = {"column": "n", "median": 3.0, "mean": 10.0, "scale": 4.0}
     old = from_dict({"kind": "number", **fields})
     assert type(old) is Number
     assert old.transform(pd.Series([None, 2.0, 1e9]), "")[:, 0].tolist() == [-1.75, -2.0, 1e6]
-
-
-def test_a_column_of_the_smallest_numbers_is_scaled():
-    encoder = Number.fit_numbers("a", np.array([0.0, 5e-324, 0.0]))
-    assert encoder.scale > 0
+    old = from_dict({"kind": "text", "column": "about", "idf": [1.0, 2.0]})
+    assert type(old) is Text
+    found = dense(old.transform(pd.Series(["hen", "hen fox dog", None]), ""))
+    assert np.linalg.norm(found, axis=1).round(6).tolist() == [1, 1, 0]
 
 
 DRAW = np.random.default_rng(0)
@@ -403,13 +374,10 @@ def test_words_are_those_of_scikit_learn(cells):
     assert dense(encoder.transform(values, "")) == pytest.approx(expected, abs=1e-6)
 
 
-def test_half_a_surrogate_pair_is_no_letter():
+def test_words_of_new_and_odd_cells():
     cells = CELLS.fillna("").astype(object)
     cells.iloc[0] = "word1 \ud800 word2"
     assert dense(fit_text(cells).transform(cells, ""))[0].astype(bool).sum() == 2
-
-
-def test_json_and_back_encodes_new_words_as_nothing():
     encoder = from_dict(json.loads(json.dumps(as_dict(fit_text(CELLS)))))
     new = pd.Series(["word1 word1 and then unheard", "unheard of at all"], name="about")
     one, none = dense(encoder.transform(new, "nodes"))
@@ -417,33 +385,20 @@ def test_json_and_back_encodes_new_words_as_nothing():
     assert not none.any()
 
 
-def test_rare_words_are_not_saved():
+def test_common_words_are_saved_and_rare_ones_are_not():
     cells = CELLS.fillna("") + [f" Ann{row} Smith" if row < 4 else "" for row in range(62)]
     stored = json.dumps(as_dict(fit_text(cells))).lower()
     assert "ann" not in stored
     assert "smith" not in stored
     assert "smith" in json.dumps(as_dict(fit_text(cells + " Smith"))).lower()
-
-
-def test_few_common_words_are_hashed():
     cells = pd.Series([f"sells a{i} b{i} c{i} d{i}" for i in range(40)], name="about")
     assert len(fit_text(cells).names) == TEXT_BUCKETS
     assert type(fit_text(cells[:3])) is Text
-
-
-def test_the_most_common_words_of_many():
     lines = [" ".join(f"w{i}" for i in range(row, 1500)) for row in range(0, 600, 50)]
     encoder = fit_text(pd.Series(lines, name="about"))
     assert len(encoder.words) == MAX_WORDS
     assert "w1499" in encoder.words
     assert "w0" not in encoder.words
-
-
-def test_an_encoder_of_buckets_saved_before_gives_the_same_features():
-    old = from_dict({"kind": "text", "column": "about", "idf": [1.0, 2.0]})
-    assert type(old) is Text
-    found = dense(old.transform(pd.Series(["hen", "hen fox dog", None]), ""))
-    assert np.linalg.norm(found, axis=1).round(6).tolist() == [1, 1, 0]
 
 
 TAGS = [f"w{i}" for i in range(12)]
@@ -478,12 +433,8 @@ def test_items_as_scikit_learn_does_it(form):
     assert set(encoder.items) == set(TAGS)
     assert encoder.names[0] == "tags=w0"
     nodes = sum(map(bool, cells))
-    assert encoder.describe() == f"12 items of {nodes} nodes as 0/1 features"
-
-
-def test_two_lists_in_a_cell_are_not_one():
-    values = pd.Series(["[1],[2]", "[1]", "[2]"] * 20, name="tags")
-    assert fit_column(values, "t").names == ("tags=[1]", "tags=[2]")  # separated by commas
+    (sentence,) = describe_encoders([encoder])
+    assert sentence.endswith(f": 12 items of {nodes} nodes as 0/1 features.")
 
 
 def test_parquet_and_json_and_back(tmp_path):
@@ -505,18 +456,16 @@ def test_rare_items_are_not_stored_and_unknown_ones_ignored():
     encoder = fit_column(pd.Series(cells, name="tags"), "t")
     assert encoder.items == ("a", "b")
     assert "secret" not in json.dumps(FeatureEncoder(columns=(encoder,)).as_dict())
-    assert encoder.describe().endswith("2 items of 4 nodes as 0/1 features; rare items left out: 1")
+    (sentence,) = describe_encoders([encoder])
+    assert sentence.endswith("2 items of 4 nodes as 0/1 features; rare items left out: 1.")
     new = pd.Series([["a", "new"], None, "b", "ab"], name="tags", dtype=object)
     assert dense(encoder.transform(new, "t")).tolist() == [[1, 0], [0, 0], [0, 1], [0, 0]]
-
-
-def test_numbers_of_items_are_spelt_in_any_way():
     encoder = fit_column(pd.Series([[1, 2], [2], [1, 3], [3]] * 3, name="ids"), "t")
     assert encoder.items == ("1", "2", "3")
-    assert dense(encoder.transform(pd.Series(["[1.0]", '["2"]']), "t")).tolist() == [
-        [1, 0, 0],
-        [0, 1, 0],
-    ]
+    found = dense(encoder.transform(pd.Series(["[1.0]", '["2"]']), "t"))
+    assert found.tolist() == [[1, 0, 0], [0, 1, 0]]
+    values = pd.Series(["[1],[2]", "[1]", "[2]"] * 20, name="tags")
+    assert fit_column(values, "t").names == ("tags=[1]", "tags=[2]")  # separated by commas
 
 
 def test_memory_is_bounded(monkeypatch):
@@ -526,7 +475,7 @@ def test_memory_is_bounded(monkeypatch):
     counts = pd.Series([item for items in cells for item in items]).value_counts()
     assert min(counts[item] for item in encoder.items) >= counts.iloc[5]
     assert len(encoder.items) == 5
-    assert encoder.describe().endswith("features; less frequent items left out to save memory: 7")
+    assert describe_encoders([encoder])[0].endswith("left out to save memory: 7.")
 
 
 @pytest.mark.parametrize(
@@ -563,10 +512,7 @@ def test_vectors_are_scaled_together():
         spread = features[:-1].std(axis=0)
         assert spread[1] / spread[0] == pytest.approx(vectors.std(0)[1] / vectors.std(0)[0])
     assert encoder.names == ("v[0]", "v[1]", "v[2]")
-    assert encoder.describe() == "vectors of 3 numbers, scaled together"
-
-
-def test_whole_numbers_are_items_unless_they_repeat():
+    assert describe_encoders([encoder]) == ["Column 'v': vectors of 3 numbers, scaled together."]
     assert isinstance(fit_column(pd.Series([[1, 0, 0], [0, 1, 0]] * 9, name="v"), "t"), Vector)
     assert isinstance(fit_column(pd.Series([[1, 2, 3], [2, 3, 4]] * 9, name="v"), "t"), Items)
 
@@ -602,21 +548,23 @@ def test_they_stay_as_they_are_with_one_note(dtype):
     assert torch.equal(same.transform(frame()), encoder.transform(table))
 
 
-def test_empty_cells_and_constant_columns():
+def test_flags_empty_constant_few_and_broken():
     table = frame(BITS.astype(str).astype(object))
     table["f0"], table["f1"] = "0", [None, "1", " 0"] + ["true"] * 37
     encoder = fitted(table)
     assert "59 columns of 0 and 1 (f0, f1, ...)" in encoder.notes[0]
     assert encoder.notes[0].endswith("features; constant ones left out: 1.")
     assert encoder.transform(table)[:3, 1].tolist() == [0, 1, 0]
-
-
-def test_few_are_numbers():
     encoder = fitted(frame()[["f0", "f1", "age"]])
     assert (encoder.indicators, len(encoder.columns)) == ((), 3)
     lists = frame().assign(tags=[["a"], ["b"]] * 20, f5=2)
     assert "f5" not in fitted(lists).indicators
     assert len(fitted(lists).indicators) == 59
+    new = frame().astype({"f7": object})
+    new.loc[2, "f7"] = "x"
+    for check in (fitted(frame()).transform, fitted(frame()).check_rows):
+        with pytest.raises(ValueError, match="column 'f7', row 3 holds 'x'; expected 0, 1 or an"):
+            check(new)
 
 
 def test_the_most_frequent_within_the_memory(monkeypatch):
@@ -626,14 +574,6 @@ def test_the_most_frequent_within_the_memory(monkeypatch):
     others = BITS.sum(0)[[i for i in range(60) if f"f{i}" not in encoder.indicators]]
     assert min(BITS[:, int(name[1:])].sum() for name in encoder.indicators) >= others.max()
     assert encoder.notes[0].endswith("less frequent ones left out to save memory: 53.")
-
-
-def test_a_bad_new_cell():
-    new = frame().astype({"f7": object})
-    new.loc[2, "f7"] = "x"
-    for check in (fitted(frame()).transform, fitted(frame()).check_rows):
-        with pytest.raises(ValueError, match="column 'f7', row 3 holds 'x'; expected 0, 1 or an"):
-            check(new)
 
 
 def edges_of(network):
@@ -656,20 +596,14 @@ def test_against_networkx(size, density, seed):
     assert found[:, 2] == pytest.approx(list(nx.clustering(network).values()))
 
 
-def test_triangles_in_small_pieces(monkeypatch):
+def test_triangles_in_small_pieces_and_around_a_hub(monkeypatch):
     network = nx.gnp_random_graph(60, 0.3, seed=1)
     monkeypatch.setattr(structure, "BLOCK_SIZE", 10)
     assert triangles(adjacency_of(network)).tolist() == list(nx.triangles(network).values())
-
-
-def test_a_large_hub_is_no_trouble():
     # the square of this matrix has 10^10 entries
     hub = nx.star_graph(100_000)
     found = structural_features(edges_of(hub), 100_001)
     assert found[:, 2].max() == 0
     assert found[0, 1] > found[1, 1]
-
-
-def test_pagerank_sums_to_one():
     assert pagerank(adjacency_of(nx.empty_graph(4))).tolist() == [0.25] * 4
     assert pagerank(adjacency_of(nx.karate_club_graph())).sum() == pytest.approx(1)

@@ -48,9 +48,6 @@ def test_networkx():
     assert "Merged 1 repeated edge." in own.notes
     weighted = from_networkx(social(), label="kind", weight="w").graph
     assert weighted.edge_weight.tolist() == [3, 3]
-
-
-def test_networkx_without_attributes():
     own = from_networkx(nx.path_graph(4))
     assert own.graph.x.shape == (4, 3)
     with pytest.raises(ValueError, match="the graph has no rows"):
@@ -70,6 +67,11 @@ def test_graphml(tmp_path):
     own = read_graphml(path, TableColumns(label="kind"))
     assert own.ids.tolist() == ["n1", "n2", "n3"]
     assert own.graph.y.tolist() == [0, 1, -1]
+    keys = '<key id="d0" for="node" attr.name="label"/>'
+    nodes = "".join(f'<node id="n{i}"><data key="d0">{"ab"[i % 2]}</data></node>' for i in range(4))
+    text = f'<graphml xmlns="http://graphml.graphdrawing.org/xmlns">{keys}<graph>{nodes}'
+    (tmp_path / "a.graphml").write_text(f'{text}<edge source="n0" target="n1"/></graph></graphml>')
+    assert open_graph(tmp_path / "a.graphml").graph.y.tolist() == [0, 1, 0, 1]
 
 
 @pytest.mark.parametrize("kind", [sp.csr_matrix, sp.coo_array, np.asarray, sp.csc_array])
@@ -85,20 +87,22 @@ def test_matrices(kind):
 
 
 def test_matrices_with_names():
-    own = from_matrix(
-        path_matrix(), labels=["b", None, "a"], ids=["u", "v", "w"], times=[3.0, 2.0, 1.0]
-    )
+    named = {"labels": ["b", None, "a"], "ids": ["u", "v", "w"], "times": [3.0, 2.0, 1.0]}
+    own = from_matrix(path_matrix(), **named)
     assert own.graph.y.tolist() == [1, -1, 0]
     assert own.ids.tolist() == ["u", "v", "w"]
     assert own.graph.time.tolist() == [3, 2, 1]
     assert own.graph.x.shape == (3, 3)
     named = from_matrix(path_matrix(), labels=[2, 0, 2], class_names=["zero", "one", "two"])
     assert named.class_names == ("zero", "two")
-    assert torch.equal(
-        from_matrix(path_matrix(), X.tolist(), Y).graph.x, from_matrix(path_matrix(), X, Y).graph.x
-    )
+    listed, plain = (from_matrix(path_matrix(), x, Y).graph.x for x in (X.tolist(), X))
+    assert torch.equal(listed, plain)
     sparse = from_matrix(path_matrix(), sp.csr_array(np.nan_to_num(X)), Y)
     assert sparse.graph.x.tolist() == np.nan_to_num(X).tolist()
+    features = sp.csr_matrix(np.eye(3, dtype=np.float32))
+    features.data = features.data.astype(np.float16)
+    graph = from_matrix(np.ones((3, 3)), features).graph
+    assert graph.x.tolist() == np.eye(3).tolist()
 
 
 def csr_parts(prefix, matrix):
@@ -173,21 +177,6 @@ def test_bad_pyg_files(tmp_path):
     with pytest.raises(ValueError, match=r"g\.pt"):
         read_pyg(path)
     assert not target.exists()
-
-
-def test_graphml_without_a_type_of_a_key_is_text_without_a_warning(tmp_path):
-    keys = '<key id="d0" for="node" attr.name="label"/>'
-    nodes = "".join(f'<node id="n{i}"><data key="d0">{"ab"[i % 2]}</data></node>' for i in range(4))
-    text = f'<graphml xmlns="http://graphml.graphdrawing.org/xmlns">{keys}<graph>{nodes}'
-    (tmp_path / "a.graphml").write_text(f'{text}<edge source="n0" target="n1"/></graph></graphml>')
-    assert open_graph(tmp_path / "a.graphml").graph.y.tolist() == [0, 1, 0, 1]
-
-
-def test_sparse_features_in_half_precision_are_read():
-    features = sp.csr_matrix(np.eye(3, dtype=np.float32))
-    features.data = features.data.astype(np.float16)
-    graph = from_matrix(np.ones((3, 3)), features).graph
-    assert graph.x.tolist() == np.eye(3).tolist()
 
 
 def test_weights_are_those_of_edge_weight_before_those_of_edge_attr(tmp_path):

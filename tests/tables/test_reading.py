@@ -78,12 +78,8 @@ def test_every_format_gives_the_table_back(tmp_path, name):
     assert canonical_names(found["id"]).tolist() == ["007", "010", "x"]
     assert canonical_names(found["n"]).tolist() == ["1", "2", "3"]
     assert found["t"].tolist() == table["t"].tolist()
-    assert [column_kind(found[column], "t") for column in "nftb"] == [
-        "number",
-        "number",
-        "text",
-        "boolean",
-    ]
+    kinds = [column_kind(found[column], "t") for column in "nftb"]
+    assert kinds == ["number", "number", "text", "boolean"]
     assert to_numbers(found["f"], "t").tolist() == pytest.approx([1.5, np.nan, -2.0], nan_ok=True)
     assert to_signs(found["b"], "t").tolist() == [1, -1, 1]
 
@@ -94,21 +90,12 @@ def test_cells_of_csv_stay_as_they_stand(write):
     assert found["n"].tolist() == ["1.50", "2", "3"]
     assert found["b"].tolist()[:2] == ["true", "maybe"]
     assert found["b"].isna().tolist() == [False, False, True]
-
-
-def test_a_formula_is_text(write):
     found = read_table(write('id,v\n1,=1+1\n2,"=HYPERLINK(""x"")"\n3,@SUM(A1)\n'))
     assert found["v"].tolist() == ["=1+1", '=HYPERLINK("x")', "@SUM(A1)"]
-
-
-def test_words_for_nothing(write):
     found = read_table(write("id,n,b\nNA,1,true\nNO,NA,\nnull,nan,FALSE\n"))
     assert found["id"].tolist() == ["NA", "NO", "null"]  # the code of Namibia, not a gap
     assert np.isnan(to_numbers(found["n"], "t")).tolist() == [False, True, True]
     assert to_signs(found["b"], "t").tolist() == [1, 0, -1]
-
-
-def test_semicolons_and_decimal_commas(write):
     found = read_table(write('id;"a,b,c";n\nx;1;1,5\ny;2;-2\n'))
     assert list(found.columns) == ["id", "a,b,c", "n"]
     assert to_numbers(found["n"], "t").tolist() == [1.5, -2]
@@ -128,23 +115,15 @@ def test_small_things_of_text_files(write):
     assert len(read_table(write("id,n\n"))) == 0
     assert list(read_table(write(",n\n0,5\n")).columns) == ["Unnamed: 0", "n"]
     assert read_table(write('id,t\n1,"two\nlines"\n'))["t"].tolist() == ["two\nlines"]
-
-
-def test_json_lines_with_gaps(write):
     found = read_table(write('{"id": "01", "n": 1}\n\n{"id": "2", "m": null}\n', "t.jsonl"))
     assert found["id"].tolist() == ["01", "2"]
     assert found["n"].isna().tolist() == [False, True]
 
 
-@given(
-    st.lists(
-        st.tuples(
-            st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), min_size=1),
-            st.integers(-(2**40), 2**40),
-        ),
-        min_size=1,
-    )
-)
+ANY = st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), min_size=1)
+
+
+@given(st.lists(st.tuples(ANY, st.integers(-(2**40), 2**40)), min_size=1))
 def test_text_comes_back(rows):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t.csv"
@@ -205,7 +184,7 @@ def test_no_file(tmp_path):
         read_table(tmp_path / "folder.csv")
 
 
-def test_a_packed_file_that_unpacks_to_too_much(tmp_path, monkeypatch):
+def test_limits_of_files(tmp_path, monkeypatch, write):
     path = tmp_path / "nodes.csv.gz"
     path.write_bytes(gzip.compress(b"id,label\n" + b"0,a\n" * 10**5))
     assert len(read_table(path)) == 10**5
@@ -213,19 +192,25 @@ def test_a_packed_file_that_unpacks_to_too_much(tmp_path, monkeypatch):
     path.write_bytes(gzip.compress(b"id,label\n" + b"0,b\n" * 10**5))
     with pytest.raises(ValueError, match=r"nodes\.csv\.gz unpacks to .*: unpack it first\.$"):
         read_table(path)
-
-
-def test_too_many_columns(write, monkeypatch):
     monkeypatch.setattr(limits, "MAX_COLUMNS", 2)
     for name, content in (("a.csv", b"a,b,c\n1,2,3\n"), ("a.jsonl", b'{"a":1,"b":2,"c":3}')):
         with pytest.raises(ValueError, match=r"a\.\w+ has 3 columns; a table may have at most 2"):
             read_table(write(content, name))
+    pd.DataFrame({"a": [1], "b": [2], "c": [3]}).to_parquet(path := tmp_path / "a.parquet")
+    monkeypatch.setattr(limits, "MAX_COLUMNS", 2)
+    monkeypatch.setattr(pd, "read_parquet", None)
+    with pytest.raises(ValueError, match=r"a\.parquet has 3 columns; a table may have at most 2"):
+        read_table(path)
 
 
-def test_the_longest_cell_is_the_longest_that_arrow_reads():
+def test_the_limits_of_the_fast_way(write, monkeypatch):
     ReadOptions(block_size=read.MAX_CELL_LENGTH)
     with pytest.raises(OverflowError):
         ReadOptions(block_size=read.MAX_CELL_LENGTH + 1)
+    long = "a" * 2**22
+    assert csv_header(write(f"{long}b,c\n")) == (",", [long])
+    monkeypatch.setattr(read, "_read_any_csv", None)
+    assert read_table(write('id,n\nx,"1,5"\n'))["n"].tolist() == ["1,5"]
 
 
 @pytest.mark.parametrize(
@@ -242,49 +227,17 @@ def test_the_header_alone(write, name, content, wanted):
     assert csv_header(packed) == wanted
 
 
-def test_quoted_cells_are_read_the_fast_way(write, monkeypatch):
-    monkeypatch.setattr(read, "_read_any_csv", None)
-    assert read_table(write('id,n\nx,"1,5"\n'))["n"].tolist() == ["1,5"]
-
-
-def test_the_header_is_looked_for_in_the_first_four_megabytes(write):
-    long = "a" * 2**22
-    assert csv_header(write(f"{long}b,c\n")) == (",", [long])
-
-
-def test_too_many_columns_of_parquet_are_not_read(tmp_path, monkeypatch):
-    pd.DataFrame({"a": [1], "b": [2], "c": [3]}).to_parquet(path := tmp_path / "a.parquet")
-    monkeypatch.setattr(limits, "MAX_COLUMNS", 2)
-    monkeypatch.setattr(pd, "read_parquet", None)
-    with pytest.raises(ValueError, match=r"a\.parquet has 3 columns; a table may have at most 2"):
-        read_table(path)
-
-
-@pytest.mark.parametrize(
-    ("value", "name"),
-    [
-        (3, "3"),
-        (3.0, "3"),
-        (np.float32(3), "3"),
-        (np.int8(-3), "-3"),
-        ("3", "3"),
-        (" a b ", "a b"),
-        ("007", "007"),
-        (0.5, "0.5"),
-        (True, "True"),
-        (np.bool_(False), "False"),
-        (2**70, str(2**70)),
-    ],
-)
-def test_one_name_for_a_value(value, name):
-    assert canonical_name(value) == name
+def test_one_name_for_a_value():
+    same = {"3": (3, 3.0, np.float32(3), "3"), "-3": [np.int8(-3)], str(2**70): [2**70]}
+    same |= {"a b": [" a b "], "007": ["007"], "0.5": [0.5], "True": [True]}
+    for name, cells in {**same, "False": [np.bool_(False)]}.items():
+        assert {canonical_name(cell) for cell in cells} == {name}
 
 
 @given(st.lists(st.one_of(st.integers(), st.text(), st.floats(allow_nan=False))))
 def test_names_of_a_column_are_the_names_of_its_cells(cells):
-    assert canonical_names(pd.Series(cells, dtype=object)).tolist() == [
-        canonical_name(cell) for cell in cells
-    ]
+    names = canonical_names(pd.Series(cells, dtype=object))
+    assert names.tolist() == [canonical_name(cell) for cell in cells]
 
 
 def test_empty_cells():
@@ -351,9 +304,6 @@ def test_without_pandas_one_line_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)
     with pytest.raises(ValueError, match=r"pip install 'evengraph\[tables\]'"):
         values.import_pandas()
-
-
-def test_complex_numbers_are_refused_and_long_names_cut():
     assert len(values.location("t", "x" * 5000)) < 120
 
 
@@ -416,29 +366,22 @@ def test_seconds_and_milliseconds_by_name_and_range(name, values, form):
         assert np.nanmax(seconds_of(column(values, name), "t", form)) < 1.8e9
 
 
-def test_days_up_to_twelve_are_asked_about():
+def test_dates_and_their_forms():
     cells = column(["03/04/2024", "12/12/2024"])
     assert date_form(cells, "t", "dmy") == "day/month/year"
     assert date_form(cells, "t", "mdy") == "month/day/year"
     assert date_form(column(["03/04/2024", "05/31/2024"]), "t", "dmy") == "month/day/year"
-
-
-def test_the_form_is_saved_with_the_encoder():
     cells = column(["31/05/2024", "03/04/2024", None])
     encoder = from_dict(json.loads(json.dumps(as_dict(fit_column(cells, "t")))))
     assert type(encoder) is Date
     same = fit_column(column(["2024-05-31", "2024-04-03", None]), "t")
-    assert (
-        encoder.transform(cells, "t").tolist()
-        == same.transform(column(["2024-05-31", "2024-04-03", None]), "t").tolist()
-    )
+    theirs = same.transform(column(["2024-05-31", "2024-04-03", None]), "t")
+    assert encoder.transform(cells, "t").tolist() == theirs.tolist()
     new = column(["03/04/2024"])  # ambiguous by itself
     assert encoder.transform(new, "t")[0] == encoder.transform(cells, "t")[1]
-
-
-def test_dates_saved_before_there_were_forms():
     old = from_dict({"kind": "date", "column": "d", "median": 0.0, "mean": 0.0, "scale": 86400.0})
     assert old.transform(column(["1970-01-03", None]), "t")[:, 0].tolist() == [2, 0]
+    assert type(fit_column(column([1_717_113_600, 1_717_200_000], "followers"), "t")) is Number
 
 
 def test_times_and_notes_of_a_table():
@@ -458,10 +401,6 @@ def test_times_and_notes_of_a_table():
     assert own.graph.time[:2].tolist() == epoch("2024-05-31", "2024-06-01")
     assert own.encoder.names == ("seen", "created_at")
     assert "Dates: seen (month/day/year), created_at (seconds since 1970)." in own.notes
-
-
-def test_a_number_of_any_other_name_is_a_number():
-    assert type(fit_column(column([1_717_113_600, 1_717_200_000], "followers"), "t")) is Number
 
 
 SOME = ["", "nan", "1", "+1", " -2.5e3", "1_000", "0x10", "inf", "1,5", "a b", "2024-05-31 x\ny"]
@@ -485,28 +424,24 @@ def test_cells_as_python_reads_them(dtype, cells):
     assert [distinct[code] if code >= 0 else None for code in codes] == stripped
     numbers = pd.to_numeric(pd.Series(stripped, dtype=object), errors="coerce")
     np.testing.assert_array_equal(text.numbers, np.asarray(numbers, dtype=float))
-    assert text.take(np.array(known, dtype=bool)).cells.to_pylist() == [
-        cell for cell in stripped if cell is not None
-    ]
+    rest = text.take(np.array(known, dtype=bool)).cells.to_pylist()
+    assert rest == [cell for cell in stripped if cell is not None]
 
 
-def test_words_are_counted():
+def test_words_are_counted_and_left_out():
     text = TextColumn.of(pd.Series(["one", " two  words ", None, "", "a, b\nc"]))
     assert text.num_words().tolist() == [1, 2, 0, 0, 3]
-
-
-@pytest.mark.parametrize("cells", [[1, "a"], [1.5], [["a"]], [{"a": 1}], ["\ud800"]])
-def test_anything_else_is_no_text(cells):
-    assert TextColumn.of(pd.Series(cells, dtype=object)) is None
-
-
-def test_cells_without_words_are_a_column_of_their_own():
     text = TextColumn.of(pd.Series(["a", None, " NA ", "", "b"], dtype="str"))
     assert text.without(EMPTY_NUMBERS).cells.to_pylist() == ["a", "b"]
     assert text.without(EMPTY_NUMBERS) is text.without(EMPTY_NUMBERS)
     assert text.without([""]).cells.to_pylist() == ["a", "NA", "b"]
     whole = TextColumn.of(pd.Series(["a", "b"], dtype="str"))
     assert whole.without(EMPTY_NUMBERS) is whole
+
+
+@pytest.mark.parametrize("cells", [[1, "a"], [1.5], [["a"]], [{"a": 1}], ["\ud800"]])
+def test_anything_else_is_no_text(cells):
+    assert TextColumn.of(pd.Series(cells, dtype=object)) is None
 
 
 def test_a_column_is_parsed_once_as_long_as_it_is_the_same():
@@ -554,9 +489,9 @@ def test_it_is_found_beside_the_tables(folder):
     assert "features.json: 6 items of 30 nodes as 0/1 features." in own.notes
     same = open_graph(folder / "nodes.csv", edges=folder / "edges.csv", label="kind", drop=["code"])
     assert same.graph.x.tolist() == own.graph.x.tolist()
-
-
-def test_an_option_names_another_file(folder):
+    (folder / "features.json").write_text(json.dumps({"0": [1], "2": [2]}))
+    nodes, _ = read_tables(folder)
+    assert nodes["features.json"].dropna().to_dict() == {0: [1], 2: [2]}
     (folder / "other.json").write_text(json.dumps({"10": [1], "11": [1], "99": [1]}))
     nodes, _ = read_tables(folder, lists=folder / "other.json")
     assert nodes.set_index("id")["features.json"].dropna().to_dict() == {"10": [1], "11": [1]}
@@ -565,12 +500,6 @@ def test_an_option_names_another_file(folder):
     nodes, _ = read_tables(*frames, folder / "other.json")
     assert nodes["features.json"].notna().sum() == 2
     assert "features.json" not in read_tables(*frames)[0]
-
-
-def test_row_numbers(folder):
-    (folder / "features.json").write_text(json.dumps({"0": [1], "2": [2]}))
-    nodes, _ = read_tables(folder)
-    assert nodes["features.json"].dropna().to_dict() == {0: [1], 2: [2]}
 
 
 @pytest.mark.parametrize("name", ["id", "new_id"])
@@ -586,16 +515,13 @@ def test_of_several_columns_that_fit_the_id_is_used(folder, name):
     assert other.graph.x.tolist() == expected(other, range(6))
 
 
-def test_row_numbers_that_a_count_nearly_fits(folder):
+def test_row_numbers_and_keys_of_other_nodes(folder):
     rows = [f"n{i},{1 + i},{'ab'[i % 2]}" for i in range(30)]
     (folder / "nodes.csv").write_text("id,rank,kind\n" + "\n".join(rows) + "\n")
     (folder / "edges.csv").write_text("source,target\nn10,n11\nn12,n13\n")
     (folder / "features.json").write_text(json.dumps({str(i): [i] for i in range(30)}))
     nodes, _ = read_tables(folder)
     assert nodes["features.json"].tolist() == [[i] for i in range(30)]
-
-
-def test_keys_of_other_nodes(folder):
     (folder / "features.json").write_text(json.dumps({"x": [1], "y": [2]}))
     own = open_graph(folder, label="kind")
     assert any("features.json is not used: its keys are not ids" in note for note in own.notes)

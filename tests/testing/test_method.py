@@ -7,13 +7,7 @@ import pytest
 import torch
 
 from evengraph.methods import GCN, METHODS, LabelPropagation, Method
-from evengraph.testing import METHOD_CHECKS, check_method
-from evengraph.testing.method import (
-    expect,
-    expect_equal,
-    expect_error,
-    expect_probabilities,
-)
+from evengraph.testing import METHOD_CHECKS, check_method, method
 from evengraph.testing.tasks import VALID_TASKS, small_task, task_with, with_graph
 
 
@@ -71,19 +65,13 @@ def test_what_a_method_declares_is_held_against_it():
         check_method(GCN, train_accuracy=1.0, only="it_learns")
 
 
-def test_a_condition():
-    expect(True, "no")
-    expect(torch.tensor(True), "no")
-    with pytest.raises(AssertionError, match="no"):
-        expect(False, "no")
-
-
 @pytest.mark.parametrize("other", [torch.tensor([1.0, 2.5]), torch.tensor([[1.0, 2.0]])])
-def test_the_same_bits(other):
+def test_conditions_and_the_same_bits(other):
+    method.expect(torch.tensor(True), "no")
     values = torch.tensor([1.0, 2.0])
-    expect_equal(values, values.clone(), "differ")
+    method.expect_equal(values, values.clone(), "differ")
     with pytest.raises(AssertionError, match="differ"):
-        expect_equal(values, other, "differ")
+        method.expect_equal(values, other, "differ")
 
 
 @pytest.mark.parametrize(
@@ -97,32 +85,32 @@ def test_the_same_bits(other):
     ],
 )
 def test_rows_are_probabilities(values, message):
-    expect_probabilities(torch.tensor([[0.5, 0.5]]), 1, 2)
+    method.expect_probabilities(torch.tensor([[0.5, 0.5]]), 1, 2)
     with pytest.raises(AssertionError, match=message):
-        expect_probabilities(values, 1, 2)
+        method.expect_probabilities(values, 1, 2)
 
 
 def test_an_error_with_its_words():
     def fail():
         raise ValueError("top must be at least 0.")
 
-    assert expect_error(ValueError, "top", fail) == "top must be at least 0."
+    assert method.expect_error(ValueError, "top", fail) == "top must be at least 0."
     with pytest.raises(AssertionError, match="does not contain 'node'"):
-        expect_error(ValueError, "node", fail)
+        method.expect_error(ValueError, "node", fail)
     with pytest.raises(AssertionError, match="no ValueError was raised"):
-        expect_error(ValueError, "top", lambda: None)
+        method.expect_error(ValueError, "top", lambda: None)
 
 
-def test_small_task_has_one_small_class():
+def test_small_tasks_have_the_class_counts_asked_for():
     assert small_task().class_counts.tolist() == [10, 10, 2]
     assert small_task(num_classes=2).num_classes == 2
-
-
-def test_task_with_has_the_class_counts_asked_for():
     task = task_with(9, 4, 1)
     assert task.class_counts.tolist() == [9, 4, 1]
     assert int(task.val.sum()) == 15
     assert not (task.train & task.val).any()
+    other = with_graph(task, y=torch.zeros_like(task.graph.y))
+    assert not other.graph.y.any()
+    assert task.graph.y.any()
 
 
 def test_valid_tasks_are_what_they_are_called():
@@ -145,10 +133,3 @@ def test_valid_tasks_are_what_they_are_called():
     for name, task in tasks.items():
         assert task.class_counts.min() > 0, name
         assert task.val.any(), name
-
-
-def test_with_graph_leaves_the_task_alone():
-    task = small_task()
-    other = with_graph(task, y=torch.zeros_like(task.graph.y))
-    assert not other.graph.y.any()
-    assert task.graph.y.any()

@@ -40,19 +40,10 @@ def site(tmp_path_factory):
 
 def python(site, *arguments, cwd):
     path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = os.environ | {
-        "PYTHONPATH": path,
-        "EVENGRAPH_CACHE": str(cwd / "cache"),
-        "COLUMNS": "200",
-    }
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=cwd,
-        env=environment,
-    )
+    own = {"PYTHONPATH": path, "EVENGRAPH_CACHE": str(cwd / "cache"), "COLUMNS": "200"}
+    command = [sys.executable, "-W", "ignore", *arguments]
+    options = {"capture_output": True, "text": True, "check": False, "cwd": cwd}
+    done = subprocess.run(command, **options, env=os.environ | own)
     assert done.returncode == 0, done.stdout + done.stderr
     return done
 

@@ -1,7 +1,5 @@
 """Errors of input that another value fixes, and which value it could be."""
 
-from __future__ import annotations
-
 import difflib
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -53,10 +51,7 @@ class MissingPackageError(ValueError):
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Errors of one line, whatever the names of files and columns in their messages hold.
-
-    A block or, as a decorator, a function: all that open files and tables of others have it.
-    """
+    """A block or function whose errors are of one line, whatever names in their messages hold."""
     try:
         yield
     except (ValueError, LookupError, OSError) as error:

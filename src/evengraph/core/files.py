@@ -1,7 +1,5 @@
 """Atomic file writes, JSON and CSV text."""
 
-from __future__ import annotations
-
 import csv
 import glob
 import io
@@ -109,10 +107,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def temporary_folder(beside: Path) -> Iterator[Path]:
-    """A folder in the same place under a temporary name, removed at the end if still there.
-
-    Folders that killed processes left are removed first: nobody holds them.
-    """
+    """A temporary folder in the same place, removed at the end, as those of killed processes."""
     for name in glob.glob(f"{glob.escape(str(beside.parent / f'.{beside.name}.'))}*.tmp"):
         _remove_if_free(Path(name))
     with ExitStack() as stack:

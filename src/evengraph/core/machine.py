@@ -96,9 +96,8 @@ def is_abandoned(mark: str) -> bool:
 
 
 def keep_freed_memory() -> bool:
-    """Reuse freed memory in this process instead of returning it to the system.
+    """Reuse freed memory in this process instead of returning it, for one that trains and ends.
 
-    The process then stays as large as it ever was, so it is for processes that train and end.
     Returns whether it was set: it is on Linux with glibc, unless the environment sets an allocator.
     """
     by_user = any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ)

@@ -1,7 +1,5 @@
 """Registry: a table of named objects that other packages extend through entry points."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator, Mapping, MutableMapping
 from importlib.metadata import EntryPoint, entry_points
@@ -14,17 +12,12 @@ Item = TypeVar("Item")
 
 
 class Registry(MutableMapping[str, Item]):
-    """A table of named objects: our own, then those of installed packages.
+    """A table of named objects: our own, then those of installed packages, by entry points.
 
-    Entry points are read on first use, not on import: a plugin's module can then import evengraph
-    before its own class is defined. A plugin that cannot be used is skipped with a warning.
-
-    Args:
-        group: Entry-point group, such as "evengraph.methods".
-        base: What every entry must be an instance of.
-        builtin: Our own entries. A plugin cannot replace them.
-        subclasses: Whether entries are subclasses of `base`, each named by its class name in
-            lower case, instead of instances.
+    These are read on first use, not on import: a plugin's module can then import evengraph before
+    its own class is defined. A plugin that cannot be used, or has the name of one of ours, is
+    skipped with a warning. Entries are instances of `base`, or `subclasses` of it, each named by
+    its class name in lower case.
     """
 
     def __init__(

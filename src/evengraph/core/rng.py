@@ -1,7 +1,5 @@
 """Randomness: the only module that sets a seed."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager

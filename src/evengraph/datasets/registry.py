@@ -85,9 +85,8 @@ class Dataset:
         num_classes = int(data.y.max()) + 1 if len(data.y) else 0
         counts = Counts(nodes, data.edge_index.shape[1], features, num_classes)
         if counts != self.counts or len(data.y) != nodes or int(data.y.min()) < 0:
-            raise DataMismatch(
-                f"{name} is not the graph {self.title}: it has {counts}; expected {self.counts}."
-            )
+            sizes = f"it has {counts}; expected {self.counts}"
+            raise DataMismatch(f"{name} is not the graph {self.title}: {sizes}.")
         if self.sha256 and graph_hash(data) != self.sha256:
             raise DataMismatch(
                 f"{name} is not the graph {self.title}: its sizes are right, but its features, "

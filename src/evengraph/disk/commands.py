@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,15 +17,14 @@ from evengraph.cli.opening import check_folder, written
 from evengraph.cli.options import COLUMN_HELP, Columns, DataRoot, column_options, complete_data
 
 if TYPE_CHECKING:
-    from evengraph.disk import PackedGraph
     from evengraph.disk.engine import Progress
     from evengraph.metrics.decisions import Costs
 
 
-GENERATED = "Generated graphs (toy)"
 LINE_EVERY = 5.0
+# options that mean something else here, or that a packed graph does not hold
 OTHERS = ("edges", "type", "edge_time", "directed")
-"""Options that mean something else here, or that a packed graph does not hold."""
+_generated = partial(typer.Option, rich_help_panel="Generated graphs (toy)")
 
 
 @column_options(*(name for name in COLUMN_HELP if name not in OTHERS))
@@ -51,23 +51,27 @@ def pack(
         str, typer.Option(help="Type of the features: float32 or float16.")
     ] = "float32",
     data_root: DataRoot = None,
-    nodes: Annotated[
-        int | None, typer.Option(help="Number of nodes.", rich_help_panel=GENERATED)
-    ] = None,
-    degree: Annotated[
-        float, typer.Option(help="Mean number of neighbours.", rich_help_panel=GENERATED)
-    ] = 20,
-    features: Annotated[
-        int, typer.Option(help="Number of features.", rich_help_panel=GENERATED)
-    ] = 64,
-    classes: Annotated[int, typer.Option(help="Number of classes.", rich_help_panel=GENERATED)] = 5,
-    seed: Annotated[int, typer.Option(help="Random seed.", rich_help_panel=GENERATED)] = 0,
+    nodes: Annotated[int | None, _generated(help="Number of nodes.")] = None,
+    degree: Annotated[float, _generated(help="Mean number of neighbours.")] = 20,
+    features: Annotated[int, _generated(help="Number of features.")] = 64,
+    classes: Annotated[int, _generated(help="Number of classes.")] = 5,
+    seed: Annotated[int, _generated(help="Random seed.")] = 0,
 ) -> None:
     """Convert a graph, even one larger than memory, to a folder that all commands take."""
+    from evengraph.core.machine import format_size
     from evengraph.disk.packing import memory_limit, pack_toy
     from evengraph.disk.packing import pack as pack_data
 
-    started, arguments = monotonic(), _arguments(data, edges, columns)
+    started, arguments = monotonic(), dict[str, Any](columns)
+    for name in {"drop", "unlabelled"} & arguments.keys():
+        arguments[name] = [item.strip() for item in columns[name].split(",") if item.strip()]
+    if edges is None and len(data) == 2:
+        data, edges = data[:1], data[1]
+    if edges is None and len(data) > 1:
+        raise ValueError(
+            "with many files, give the edges by --edges: evengraph pack nodes-*.parquet --edges "
+            "'edges-*.parquet'."
+        )
     with _progress() as progress:
         if nodes is not None:
             if data != ["toy"]:
@@ -84,32 +88,17 @@ def pack(
                 progress=progress,
             )
         else:
-            packed = pack_data(
-                path=to,
-                memory=memory,
-                dtype=dtype,
-                root=data_root,
-                progress=progress,
-                **arguments,
-            )
+            arguments |= {"memory": memory, "dtype": dtype, "root": data_root, "edges": edges}
+            paths = data[0] if len(data) == 1 else data
+            packed = pack_data(paths, to, progress=progress, **arguments)
     print_notes(packed.header["notes"], err)
-    _print_counts(packed, monotonic() - started)
+    size = format_size(sum(path.stat().st_size for path in packed.path.iterdir()))
+    counts = (
+        f"{packed.num_nodes:,} nodes, {packed.num_edges // 2:,} edges, "
+        f"{packed.num_features:,} features, {packed.num_classes} classes"
+    )
+    out.print(f"{counts}; {size} in {monotonic() - started:.0f} s", soft_wrap=True)
     print_written(to)
-
-
-def _arguments(data: list[str], edges: str | None, columns: Columns) -> dict[str, Any]:
-    """The tables and the column arguments of `pack`."""
-    arguments: dict[str, Any] = dict(columns)
-    for name in {"drop", "unlabelled"} & arguments.keys():
-        arguments[name] = [item.strip() for item in columns[name].split(",") if item.strip()]
-    if edges is None and len(data) == 2:
-        data, edges = data[:1], data[1]
-    if edges is None and len(data) > 1:
-        raise ValueError(
-            "with many files, give the edges by --edges: evengraph pack nodes-*.parquet --edges "
-            "'edges-*.parquet'."
-        )
-    return {"data": data[0] if len(data) == 1 else data, "edges": edges, **arguments}
 
 
 @contextmanager
@@ -139,17 +128,6 @@ def _progress() -> Iterator[Progress]:
         yield show
 
 
-def _print_counts(packed: PackedGraph, seconds: float) -> None:
-    from evengraph.core.machine import format_size
-
-    size = sum(path.stat().st_size for path in packed.path.iterdir())
-    counts = (
-        f"{packed.num_nodes:,} nodes, {packed.num_edges // 2:,} edges, "
-        f"{packed.num_features:,} features, {packed.num_classes} classes"
-    )
-    out.print(f"{counts}; {format_size(size)} in {seconds:.0f} s", soft_wrap=True)
-
-
 def predict_on_disk(
     model: Path,
     data: Path,
@@ -160,18 +138,7 @@ def predict_on_disk(
     only_unlabelled: bool,
     others: Mapping[str, Any],
 ) -> None:
-    """Predict a packed graph within a limit of memory.
-
-    Args:
-        model: Folder of the model.
-        data: Folder of the graph.
-        memory: Such as `4GB`; None is half of what is free.
-        to: The file to write.
-        calibrated: Whether to calibrate probabilities.
-        costs: What the threshold minimises, if given.
-        only_unlabelled: Whether to leave out nodes that have a label.
-        others: Options that need the whole graph in memory, by flag; None is not given.
-    """
+    """Predict a packed graph within a limit of memory; `others` need the whole graph, by flag."""
     from evengraph.cli.console import StageLines
     from evengraph.disk.models import SUFFIXES, DiskGraph, open_on_disk, write_predictions
     from evengraph.pipeline.table_model import TableModel

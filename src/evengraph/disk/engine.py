@@ -23,13 +23,17 @@ from evengraph.tables import TableColumns, UnknownNodeError
 from evengraph.tables.cells import location, plural
 from evengraph.tables.read import csv_header, table_suffix
 
+# called with the name of a stage and its share that is done, or None if that is not known
 Progress = Callable[[str, float | None], None]
-"""Called with the name of a stage and its share that is done, or None if that is not known."""
-
-Span = tuple[float, float]
-WHOLE: Span = (0.0, 1.0)
 POLL_SECONDS = 0.5
 BATCH_ROWS = 1 << 20
+STREAMED = (".parquet", ".csv", ".tsv", ".csv.gz", ".tsv.gz")  # can be larger than memory
+Keys = tuple[NDArray[np.int64], NDArray[np.float64] | None]
+INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
+SPACES = "' ' || chr(9) || chr(10) || chr(11) || chr(12) || chr(13) || chr(160)"
+RANGES = 4096  # of nodes; edges are counted in each before they are sorted
+SORT_BYTES = 80  # memory that DuckDB takes to sort an edge, and as much again to be safe
+WHOLE_NUMBER = r"'^(-?\d+)\.0+$'"  # pandas writes 3 as 3.0 in a column with empty cells
 
 
 def no_progress(stage: str, share: float | None) -> None:
@@ -37,25 +41,23 @@ def no_progress(stage: str, share: float | None) -> None:
 
 
 class Engine:
-    """A DuckDB database in a file.
-
-    Args:
-        path: The file; its tables survive a kill.
-        memory: Bytes that DuckDB may hold.
-        progress: Is told how far a query is.
-    """
+    """A DuckDB database in a file, whose tables survive a kill; `memory` is what it may hold."""
 
     def __init__(self, path: Path, memory: int, progress: Progress = no_progress) -> None:
-        duckdb = import_duckdb()
+        try:
+            import duckdb
+        except ImportError:
+            message = "Packing needs DuckDB: pip install 'evengraph[disk]'."
+            raise MissingPackageError(message) from None
         self.progress, self.memory = progress, max(memory, 2**27)
         self.connection = duckdb.connect(str(path))
         self.errors, self.out_of_memory = duckdb.Error, duckdb.OutOfMemoryException
-        spill = str(path.with_suffix(".spill"))
         for name, value in (
             ("memory_limit", f"{self.memory // 2**20}MiB"),
-            ("temp_directory", spill),
+            ("temp_directory", str(path.with_suffix(".spill"))),
             ("enable_progress_bar", True),  # otherwise progress is not counted
             ("enable_progress_bar_print", False),
+            ("scheduler_process_partial", True),  # otherwise Ctrl-C waits for the end of a query
         ):
             self.connection.execute(f"SET {name} = {quote_value(value)}")
 
@@ -69,15 +71,6 @@ class Engine:
         with self._watch(stage), self._own_errors():
             self.connection.execute(query)
 
-    def insert(self, table: str, columns: Sequence[NDArray[Any]]) -> None:
-        """Append rows to a table, given by its columns."""
-        from pyarrow import Table
-
-        rows = Table.from_arrays(columns, names=[f"c{i}" for i in range(len(columns))])
-        self.connection.register("rows", rows)
-        self.run(f"INSERT INTO {table} SELECT * FROM rows", ordered=False)
-        self.connection.unregister("rows")
-
     def values(self, query: str) -> Any:
         """The row of a result of one row; None if there is none."""
         with self._own_errors():
@@ -89,15 +82,16 @@ class Engine:
         with self._own_errors():
             return self.connection.sql(query).to_arrow_table().to_pandas()
 
-    def batches(self, query: str, stage: str = "", span: Span = WHOLE) -> Iterator[Any]:
+    def batches(
+        self, query: str, stage: str = "", span: tuple[float, float] = (0.0, 1.0)
+    ) -> Iterator[Any]:
         """The result as Arrow record batches, in order; `span` is the part of the stage."""
         self.connection.execute("SET preserve_insertion_order = true")
-        with self._watch(stage, span), self._own_errors():
-            reader = self.connection.sql(query).to_arrow_reader(BATCH_ROWS)
-            yield from reader
+        with self._watch(stage, *span), self._own_errors():
+            yield from self.connection.sql(query).to_arrow_reader(BATCH_ROWS)
 
     @contextmanager
-    def _watch(self, stage: str, span: Span = WHOLE) -> Iterator[None]:
+    def _watch(self, stage: str, start: float = 0.0, stop: float = 1.0) -> Iterator[None]:
         """Report the progress of a query from a second thread."""
         if not stage:
             yield
@@ -110,7 +104,6 @@ class Engine:
                 done = start + (stop - start) * share / 100
                 self.progress(stage, done if share >= 0 else None)
 
-        start, stop = span
         self.progress(stage, start or None)
         thread = Thread(target=poll, daemon=True)
         thread.start()
@@ -131,27 +124,16 @@ class Engine:
                 raise ValueError(
                     f"memory must be larger: DuckDB needs more than its share, {share}."
                 ) from None
-            raise ValueError(_one_line(str(error))) from None
+            # the file and the reason, without advice about DuckDB's options
+            file = re.search(r"^\s*file ?= ?(.+)$", str(error), flags=re.MULTILINE)
+            reason = re.split(r"Possible (?:fixes|[Ss]olution)|LINE \d", str(error))[0]
+            reason = " ".join(reason.split())[:300].rstrip(".")
+            name = file[1] if file else "The tables"
+            raise ValueError(f"{name} cannot be read: {reason}.") from None
         except RuntimeError as error:
             if "interrupted" in str(error):  # DuckDB takes Ctrl-C while it runs a query
                 raise KeyboardInterrupt from None
             raise
-
-
-def _one_line(message: str) -> str:
-    """The file and the reason of an error, without advice about DuckDB's options."""
-    file = re.search(r"^\s*file ?= ?(.+)$", message, flags=re.MULTILINE)
-    reason = " ".join(re.split(r"Possible (?:fixes|[Ss]olution)|LINE \d", message)[0].split())
-    return f"{file[1] if file else 'The tables'} cannot be read: {reason[:300].rstrip('.')}."
-
-
-def import_duckdb() -> Any:
-    """Import DuckDB, or raise an error that says what to install."""
-    try:
-        import duckdb
-    except ImportError:
-        raise MissingPackageError("Packing needs DuckDB: pip install 'evengraph[disk]'.") from None
-    return duckdb
 
 
 def quote_name(name: str) -> str:
@@ -168,17 +150,9 @@ def quote_value(value: Any) -> str:
     return "'" + str(value).replace("'", "''") + "'"
 
 
-STREAMED = (".parquet", ".csv", ".tsv", ".csv.gz", ".tsv.gz")
-"""Suffixes of tables that can be larger than memory."""
-
-
 @dataclass(frozen=True)
 class TableFiles:
-    """Files with the same columns, whose rows follow one another.
-
-    Args:
-        paths: The files, all of one format.
-    """
+    """Files of one format with the same columns, whose rows follow one another."""
 
     paths: tuple[Path, ...]
 
@@ -232,10 +206,9 @@ class TableFiles:
             return f"SELECT {', '.join(map(quote_name, names))} FROM read_parquet({paths})"
         separator, header = self._csv_header
         types = ", ".join(f"{quote_value(name)}: 'VARCHAR'" for name in header)
-        cells = [f"nullif(ltrim({quote_name(name)}, ' '), '')" for name in names]
-        selected = (f"{cell} AS {quote_name(n)}" for cell, n in zip(cells, names, strict=True))
+        cells = (f"nullif(ltrim({name}, ' '), '') AS {name}" for name in map(quote_name, names))
         return (
-            f"SELECT {', '.join(selected)} FROM read_csv({paths}, auto_detect = false, "
+            f"SELECT {', '.join(cells)} FROM read_csv({paths}, auto_detect = false, "
             f"header = true, delim = {quote_value(separator)}, quote = '\"', escape = '\"', "
             f"columns = {{{types}}}, max_line_size = 100000000)"
         )
@@ -256,8 +229,16 @@ class TableFiles:
     def to_parquet(self, engine: Engine, path: Path) -> TableFiles:
         """Write all rows of CSV files as one Parquet file, whose columns can be read one by one."""
         query = self.query()
-        if self._csv_header[0] == ";":
-            query = _with_decimal_points(engine, query, self.columns)
+        if self._csv_header[0] == ";":  # decimal commas where every cell of a column is a number
+            pattern = quote_value(r"\s*[+-]?\d*(,\d+)?([eE][+-]?\d+)?\s*")
+            names = [quote_name(column) for column in self.columns]
+            checks = (f"bool_and(regexp_full_match({name}, {pattern}))" for name in names)
+            numeric = engine.values(f"SELECT {', '.join(checks)} FROM ({query})")
+            cells = (
+                f"replace({name}, ',', '.') AS {name}" if is_numeric else name
+                for name, is_numeric in zip(names, numeric, strict=True)
+            )
+            query = f"SELECT {', '.join(cells)} FROM ({query})"
         options = "FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 65536"
         engine.run(f"COPY ({query}) TO {quote_value(str(path))} ({options})", "reading nodes")
         return TableFiles((path,))
@@ -285,36 +266,8 @@ def find_files(table: str | Path | Sequence[str | Path]) -> TableFiles:
     return TableFiles(tuple(paths))
 
 
-def _with_decimal_points(engine: Engine, query: str, columns: Sequence[str]) -> str:
-    """Replace decimal commas by points in the columns in which every cell is a number."""
-    pattern = quote_value(r"\s*[+-]?\d*(,\d+)?([eE][+-]?\d+)?\s*")
-    names = [quote_name(column) for column in columns]
-    checks = (f"bool_and(regexp_full_match({name}, {pattern}))" for name in names)
-    numeric = engine.values(f"SELECT {', '.join(checks)} FROM ({query})")
-    cells = (
-        f"replace({name}, ',', '.') AS {name}" if is_numeric else name
-        for name, is_numeric in zip(names, numeric, strict=True)
-    )
-    return f"SELECT {', '.join(cells)} FROM ({query})"
-
-
-Ints = NDArray[np.int64]
-Keys = tuple[Ints, NDArray[np.float64] | None]
-
-INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
-REALS = ("FLOAT", "DOUBLE", "DECIMAL")
-SPACES = "' ' || chr(9) || chr(10) || chr(11) || chr(12) || chr(13) || chr(160)"
-RANGES = 4096  # of nodes; edges are counted in each before they are sorted
-SORT_BYTES = 80
-"""Memory that DuckDB takes to sort an edge, and as much again to be safe."""
-WHOLE_NUMBER = r"'^(-?\d+)\.0+$'"  # pandas writes 3 as 3.0 in a column with empty cells
-
-
 class Ends(NamedTuple):
-    """SQL of the ids of nodes and of both ends of an edge, in one type.
-
-    `id` is empty if ids are row numbers.
-    """
+    """SQL of ids of nodes (empty if they are row numbers) and of both ends of an edge."""
 
     id: str
     source: str
@@ -341,7 +294,7 @@ def as_name(cell: str, type: str) -> str:
     """SQL of the canonical name of a cell, NULL if it is empty."""
     if type == "VARCHAR":
         return f"nullif(trim({cell}, {SPACES}), '')"
-    if type.startswith(REALS):
+    if type.startswith(("FLOAT", "DOUBLE", "DECIMAL")):
         whole = f"CAST(CAST({cell} AS HUGEINT) AS VARCHAR)"
         return f"CASE WHEN {cell} = trunc({cell}) THEN {whole} ELSE CAST({cell} AS VARCHAR) END"
     return f"CAST({cell} AS VARCHAR)"
@@ -368,7 +321,7 @@ def link(
 ) -> list[str]:
     """Make the table `links` of row numbers s and t, and weights w if there are any.
 
-    Returns notes about edges that are left out.
+    Drops edges of weight 0; returns notes about edges that are left out.
     """
     used = [str(column) for column in (columns.source, columns.target)]
     cells = [f"{ends.source} AS a", f"{ends.target} AS b"]
@@ -385,7 +338,16 @@ def link(
         _raise_lost(engine, edges, rows, ends, columns, lost)
     if columns.weight is None:
         return []
-    return _check_weights(engine, location(edges.name, columns.weight))
+    bad = "w IS NULL OR NOT isfinite(w) OR w < 0"
+    query = f"SELECT count(*) FILTER ({bad}), count(*) FILTER (w = 0) FROM links"
+    wrong, zero = engine.values(query)
+    if wrong:
+        raise ValueError(
+            f"{location(edges.name, columns.weight)}: a weight must be a number from 0 on, leave "
+            f"out other rows (there are {wrong})."
+        )
+    engine.run("DELETE FROM links WHERE w = 0")
+    return [f"Dropped {plural(zero, 'edge')}: weight 0."] if zero else []
 
 
 def _look_up(engine: Engine, rows: str, ends: Ends, num_nodes: int, weighted: bool) -> int:
@@ -411,18 +373,18 @@ def _raise_lost(
     """Raise an error about an end that is empty or that no node has as its id."""
     for end, column in (("a", columns.source), ("b", columns.target)):
         where = location(edges.name, column)
-        (empty,) = engine.values(f"SELECT count(*) FROM ({rows}) WHERE {end} IS NULL")
-        if empty and ends.id:
-            raise ValueError(
-                f"{where} is empty in {plural(empty, 'row')}; an edge needs both ends."
-            )
-        unknown = "" if not ends.id else f"ANTI JOIN ids ON {end} = name"
-        found = engine.values(f"SELECT {end}, count(*) OVER () FROM ({rows}) {unknown} LIMIT 1")
         if not ends.id:
             raise ValueError(
                 f"{where} must hold row numbers of nodes from 0 on: there is no id column "
                 f"({plural(lost, 'edge')} with other values)."
             )
+        (empty,) = engine.values(f"SELECT count(*) FROM ({rows}) WHERE {end} IS NULL")
+        if empty:
+            raise ValueError(
+                f"{where} is empty in {plural(empty, 'row')}; an edge needs both ends."
+            )
+        unknown = f"ANTI JOIN ids ON {end} = name"
+        found = engine.values(f"SELECT {end} FROM ({rows}) {unknown} LIMIT 1")
         if found is not None:
             (total,) = engine.values("SELECT count(*) FROM links")
             hint = "; is the id column the right one?" if lost == total else "."
@@ -432,23 +394,6 @@ def _raise_lost(
                 node=str(found[0]),
                 num_edges=lost,
             )
-
-
-def _check_weights(engine: Engine, where: str) -> list[str]:
-    """Drop edges of weight 0; other weights must be positive numbers."""
-    wrong, zero = engine.values(
-        "SELECT count(*) FILTER (w IS NULL OR NOT isfinite(w) OR w < 0), count(*) FILTER (w = 0) "
-        "FROM links"
-    )
-    if wrong:
-        raise ValueError(
-            f"{where}: a weight must be a number from 0 on, leave out other rows (there are "
-            f"{wrong})."
-        )
-    if zero:
-        engine.run("DELETE FROM links WHERE w = 0")
-        return [f"Dropped {plural(zero, 'edge')}: weight 0."]
-    return []
 
 
 def write_edges(engine: Engine, writer: PackWriter, num_nodes: int, weighted: bool) -> list[str]:
@@ -507,9 +452,8 @@ def _source_ranges(engine: Engine, table: str, num_nodes: int) -> list[tuple[int
     """Ranges of nodes whose edges can be sorted in memory."""
     width = -(-num_nodes // RANGES)
     ends = " UNION ALL ".join(f"SELECT {end} // {width} AS part FROM {table}" for end in "st")
-    query = f"SELECT part, count(*) AS count FROM ({ends}) GROUP BY part"
+    frame = engine.frame(f"SELECT part, count(*) AS count FROM ({ends}) GROUP BY part")
     counts = np.zeros(RANGES, dtype=np.int64)
-    frame = engine.frame(query)
     counts[frame["part"]] = frame["count"]
     ranges, start, size, most = [], 0, 0, engine.memory // SORT_BYTES
     for part, count in enumerate(counts.tolist()):
@@ -522,7 +466,7 @@ def _source_ranges(engine: Engine, table: str, num_nodes: int) -> list[tuple[int
 
 def _distinct(batches: Iterator[Any], weighted: bool) -> Iterator[Keys]:
     """Merge equal keys of sorted batches, also where a batch ends between them."""
-    rest: tuple[Ints, NDArray[Any]] = np.empty(0, np.int64), np.empty(0)
+    rest: tuple[NDArray[Any], NDArray[Any]] = np.empty(0, np.int64), np.empty(0)
     for batch in batches:
         columns = [np.asarray(batch.column(i)) for i in range(batch.num_columns)]
         keys = np.concatenate([rest[0], columns[0]])

@@ -9,12 +9,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 import torch
-from numpy.lib.format import open_memmap
 from numpy.typing import DTypeLike, NDArray
 from torch import Tensor
 from torch_geometric.data import Data
@@ -29,7 +27,6 @@ from evengraph.disk.packed_graph import (
     MASKS,
     PackedGraph,
     PackError,
-    encode_texts,
     file_hash,
 )
 from evengraph.ops.sparse import undirected_adjacency
@@ -44,11 +41,8 @@ class PackWriter:
     """Writes the arrays of a graph into a hidden folder, which is renamed when it is complete.
 
     A stage whose facts are in the journal was finished and need not run again; a writer with
-    another `source` starts afresh. The hidden folder is locked as long as the writer is open.
-
-    Args:
-        path: The folder to write; it must not exist.
-        source: What the graph is made of and how: files with sizes and times, options.
+    another `source` (files with sizes and times, options) starts afresh. The hidden folder is
+    locked as long as the writer is open. The folder to write must not exist.
     """
 
     def __init__(self, path: str | Path, source: Mapping[str, Any]) -> None:
@@ -57,28 +51,26 @@ class PackWriter:
         if self.path.exists() or self.path.is_symlink():
             raise FileExistsError(f"{path} exists; remove it or name another folder.")
         self.folder = self.path.parent / f".{self.path.name}.partial"
-        self.resumed = False
+        self.facts: dict[str, dict[str, Any]] = {}
 
     def __enter__(self) -> Self:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = _lock(self.folder)
-        journal = _read_journal(self.folder / JOURNAL)
-        if journal.get("source") == self.source:
-            self.facts: dict[str, dict[str, Any]] = journal["stages"]
-            self.resumed = bool(self.facts)
+        journal: Any = None
+        with suppress(OSError, ValueError):
+            journal = json.loads((self.folder / JOURNAL).read_text(encoding="utf-8"))
+        if isinstance(journal, dict) and journal.get("source") == self.source:
+            self.facts = journal["stages"]
         else:
-            self.facts = {}
-            for item in self.folder.iterdir():
-                if item.name != "lock":
-                    _remove(item)
+            self._remove_all_but("lock")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def _remove_all_but(self, *names: str) -> None:
+        for path in self.folder.iterdir():
+            if path.name not in names:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         os.close(self._lock)
         if kind is not None and issubclass(kind, ValueError):  # bad input: nothing to resume
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -91,16 +83,6 @@ class PackWriter:
         """Note that a stage is finished, and what later stages or graph.json need of it."""
         self.facts[stage] = facts
         _write_json({"source": self.source, "stages": self.facts}, self.folder / JOURNAL)
-
-    def create(self, name: str, dtype: DTypeLike, shape: tuple[int, ...]) -> NDArray[Any]:
-        """A new array on disk to write into; flush it before the stage is finished."""
-        path = self.folder / f"{name}.npy"
-        if 0 in shape:  # a file of no bytes cannot be mapped
-            empty = np.empty(shape, dtype=dtype)
-            np.save(path, empty)
-            return empty
-        array: NDArray[Any] = open_memmap(path, mode="w+", dtype=np.dtype(dtype), shape=shape)
-        return array
 
     def write(self, name: str, values: NDArray[Any]) -> None:
         """Write a whole array."""
@@ -115,9 +97,9 @@ class PackWriter:
         """Write graph.json with counts and checksums, and rename the folder."""
         arrays = {}
         for path in sorted(self.folder.glob("*.npy")):
-            array = self.read(path.stem)
-            sums = {"sha256": file_hash(path)}
-            arrays[path.stem] = {"dtype": str(array.dtype), "shape": list(array.shape)} | sums
+            array, digest = self.read(path.stem), file_hash(path)
+            about = {"dtype": str(array.dtype), "shape": list(array.shape), "sha256": digest}
+            arrays[path.stem] = about
         content = {
             "format": FORMAT,
             "evengraph": __version__,
@@ -128,9 +110,7 @@ class PackWriter:
             "arrays": arrays,
             "source": self.source,
         }
-        for item in self.folder.iterdir():
-            if item.suffix != ".npy" and item.name not in (JOURNAL, "lock"):
-                _remove(item)
+        self._remove_all_but(JOURNAL, "lock", *(f"{name}.npy" for name in arrays))
         _write_json(content, self.folder / PACKED)
         for name in (JOURNAL, "lock"):
             with suppress(OSError):
@@ -142,14 +122,6 @@ class PackWriter:
 def _write_json(content: Any, path: Path) -> None:
     """Write JSON with all digits: encoders must give the same features again."""
     write_atomic((json.dumps(content, indent=1) + "\n").encode(), path)
-
-
-def _read_journal(path: Path) -> dict[str, Any]:
-    try:
-        journal = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return journal if isinstance(journal, dict) else {}
 
 
 def _lock(folder: Path) -> int:
@@ -165,10 +137,6 @@ def _lock(folder: Path) -> int:
         os.close(handle)
         raise PackError(f"{folder} is being written by another process.") from None
     return handle
-
-
-def _remove(path: Path) -> None:
-    shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def pack_graph(
@@ -201,10 +169,23 @@ def pack_graph(
     number = int(labels.max()) + 1 if len(labels) else 0
     names = graph.get("class_names") or [str(label) for label in range(number)]
     with PackWriter(path, source or {}) as writer:
-        _write_edges(writer, graph, num_nodes)
+        weight = edge_weight(graph)
+        matrix = undirected_adjacency(graph.edge_index.cpu(), num_nodes, weight)
+        matrix.eliminate_zeros()
+        matrix.sort_indices()
+        writer.write("indptr", matrix.indptr.astype(np.int64))
+        writer.write("indices", matrix.indices.astype(index_dtype(num_nodes)))
+        if weight is not None:
+            writer.write("edge_weight", matrix.data.astype(np.float32))
         writer.write("x", np.ascontiguousarray(graph.x.detach().cpu().numpy(), dtype=dtype))
         writer.write("y", labels.numpy().astype(np.int32))
-        write_ids(writer, np.arange(num_nodes) if ids is None else ids)
+        ids = np.arange(num_nodes) if ids is None else ids
+        if ids.dtype.kind in "iu":
+            writer.write("ids", ids.astype(np.int64))
+        else:
+            texts = [str(value).encode("utf-8", "surrogatepass") for value in ids.tolist()]
+            writer.write("ids", np.frombuffer(b"".join(texts), dtype=np.uint8))
+            writer.write("ids_offsets", np.cumsum([0, *map(len, texts)]))
         for part in MASKS:
             mask = graph.get(f"{part}_mask")
             if isinstance(mask, Tensor) and mask.shape == (num_nodes,):
@@ -213,28 +194,6 @@ def pack_graph(
             writer.write("time", graph.time.cpu().numpy())
         counts = torch.bincount(labels[labels >= 0], minlength=len(names)).tolist()
         return writer.publish(class_names=list(names), class_counts=counts, **header)
-
-
-def _write_edges(writer: PackWriter, graph: Data, num_nodes: int) -> None:
-    """Write indptr, indices and the weights, if there are any."""
-    weight = edge_weight(graph)
-    matrix = undirected_adjacency(graph.edge_index.cpu(), num_nodes, weight)
-    matrix.eliminate_zeros()
-    matrix.sort_indices()
-    writer.write("indptr", matrix.indptr.astype(np.int64))
-    writer.write("indices", matrix.indices.astype(index_dtype(num_nodes)))
-    if weight is not None:
-        writer.write("edge_weight", matrix.data.astype(np.float32))
-
-
-def write_ids(writer: PackWriter, ids: NDArray[Any]) -> None:
-    """Write ids: integers as they are, all others as text."""
-    if ids.dtype.kind in "iu":
-        writer.write("ids", ids.astype(np.int64))
-        return
-    content, lengths = encode_texts([str(value) for value in ids.tolist()])
-    writer.write("ids", content)
-    writer.write("ids_offsets", np.concatenate([[0], np.cumsum(lengths)]))
 
 
 def index_dtype(num_nodes: int) -> type[np.signedinteger[Any]]:
@@ -248,8 +207,7 @@ def unpack_graph(packed: PackedGraph) -> Data:
     Shapes:
         x: float32, (N, F); edge_index: int64, (2, E), sorted; y: int64, (N,)
     """
-    degrees = np.diff(packed.indptr)
-    rows = np.repeat(np.arange(packed.num_nodes), degrees)
+    rows = np.repeat(np.arange(packed.num_nodes), np.diff(packed.indptr))
     graph = Data(
         x=torch.from_numpy(packed.x.astype(np.float32)),
         edge_index=torch.from_numpy(np.stack([rows, packed.indices])),
@@ -269,12 +227,7 @@ def unpack_graph(packed: PackedGraph) -> Data:
 
 
 def read_packed(path: Path, encoder: FeatureEncoder | None = None) -> TableGraph:
-    """Read a packed graph into memory; an error says how much it needs if that is too little.
-
-    Args:
-        path: The folder.
-        encoder: What must have made the features; None stands for anything.
-    """
+    """Read a packed graph into memory; an error says how much it needs if that is too little."""
     packed = PackedGraph.open(path)
     check_encoder(packed, encoder)
     needed, free = memory_to_read(packed), available_memory()

@@ -24,27 +24,19 @@ from evengraph.report.terminal import plain_table
 SCHEMA = 1
 SAMPLED_BLOCKS, BLOCK_ROWS = 64, 4096
 PASS_ROWS = 1 << 22
+MAX_CLASSES = 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class MethodFit:
-    """Whether a method can be trained on this machine.
-
-    Args:
-        method: Its name.
-        title: Its title.
-        on_disk: Whether it can learn from rows on disk, in any memory.
-        memory: Bytes in memory, about; None if it was not measured.
-        seconds: Time for `epochs` epochs on this number of cores, about.
-        fits: Whether it fits, in memory or on disk.
-    """
+    """Whether a method can be trained on this machine."""
 
     method: str
     title: str
-    on_disk: bool
-    memory: float | None
-    seconds: float | None
-    fits: bool | None
+    on_disk: bool  # whether it can learn from rows on disk, in any memory
+    memory: float | None  # bytes, about; None if it was not measured
+    seconds: float | None  # for `epochs` epochs on this number of cores, about
+    fits: bool | None  # in memory or on disk
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,9 +67,20 @@ class PackedInspection:
 
 def inspect_packed(packed: PackedGraph) -> PackedInspection:
     """Measure a packed graph without reading it as a whole."""
-    largest, isolated = _degrees(packed)
-    homophily, sampled = _homophily(packed)
-    arrays = [packed.array(name) for name in packed.header["arrays"]]
+    largest = isolated = 0
+    for start in range(0, packed.num_nodes, PASS_ROWS):
+        degrees = np.diff(packed.indptr[start : start + PASS_ROWS + 1])
+        largest = max(largest, int(degrees.max(initial=0)))
+        isolated += int((degrees == 0).sum())
+    same = sampled = 0  # edges between labelled nodes, in blocks of rows across the graph
+    step = max(packed.num_nodes // SAMPLED_BLOCKS, BLOCK_ROWS)
+    for start in range(0, packed.num_nodes, step):
+        pointers = packed.indptr[start : start + BLOCK_ROWS + 1]
+        others = packed.y[np.asarray(packed.indices[pointers[0] : pointers[-1]])]
+        labels = np.repeat(packed.y[start : start + BLOCK_ROWS], np.diff(pointers))
+        known = (labels >= 0) & (others >= 0)
+        same += int((labels[known] == others[known]).sum())
+        sampled += int(known.sum())
     free, cores, width = available_memory(), torch.get_num_threads(), stored_width(packed.x)
     return PackedInspection(
         name=str(packed.header.get("name", packed.path.name)),
@@ -89,9 +92,9 @@ def inspect_packed(packed: PackedGraph) -> PackedInspection:
         mean_degree=packed.num_edges / max(packed.num_nodes, 1),
         largest_degree=largest,
         isolated=isolated,
-        homophily=homophily,
+        homophily=same / sampled if sampled else None,
         sampled_edges=sampled,
-        disk=sum(array.nbytes for array in arrays),
+        disk=sum(packed.array(name).nbytes for name in packed.header["arrays"]),
         free_memory=free,
         cores=cores,
         epochs=TYPICAL_EPOCHS,
@@ -99,64 +102,19 @@ def inspect_packed(packed: PackedGraph) -> PackedInspection:
     )
 
 
-def _degrees(packed: PackedGraph) -> tuple[int, int]:
-    """The largest degree and the number of nodes without neighbours, in passes."""
-    largest = isolated = 0
-    for start in range(0, packed.num_nodes, PASS_ROWS):
-        degrees = np.diff(packed.indptr[start : start + PASS_ROWS + 1])
-        largest = max(largest, int(degrees.max(initial=0)))
-        isolated += int((degrees == 0).sum())
-    return largest, isolated
-
-
-def _homophily(packed: PackedGraph) -> tuple[float | None, int]:
-    """Share of the edges that join nodes of one class, from blocks of rows across the graph."""
-    same = total = 0
-    step = max(packed.num_nodes // SAMPLED_BLOCKS, BLOCK_ROWS)
-    for start in range(0, packed.num_nodes, step):
-        pointers = packed.indptr[start : start + BLOCK_ROWS + 1]
-        if len(pointers) < 2:
-            continue
-        neighbours = np.asarray(packed.indices[pointers[0] : pointers[-1]])
-        labels = np.repeat(packed.y[start : start + BLOCK_ROWS], np.diff(pointers))
-        others = packed.y[neighbours]
-        known = (labels >= 0) & (others >= 0)
-        same += int((labels[known] == others[known]).sum())
-        total += int(known.sum())
-    return (same / total if total else None), total
-
-
 def _method_fit(name: str, packed: PackedGraph, width: float, free: int, cores: int) -> MethodFit:
     """What a method takes; `width` is the stored width of the features."""
-    method = METHODS[name]
-    on_disk = method in LEARNERS
-    size = packed.num_nodes, packed.num_edges, packed.num_features
-    cost = estimate(name, *size, width)
-    fits = cost.memory <= free if cost is not None else None
-    return MethodFit(
-        method=name,
-        title=method.title,
-        on_disk=on_disk,
-        memory=None if cost is None else cost.memory,
-        seconds=None if cost is None else cost.seconds / cores,
-        fits=on_disk or fits,
-    )
-
-
-MAX_CLASSES = 20
+    method, on_disk = METHODS[name], METHODS[name] in LEARNERS
+    cost = estimate(name, packed.num_nodes, packed.num_edges, packed.num_features, width)
+    about: dict[str, Any] = {"method": name, "title": method.title, "on_disk": on_disk}
+    if cost is None:
+        return MethodFit(**about, memory=None, seconds=None, fits=on_disk or None)
+    fits, seconds = on_disk or cost.memory <= free, cost.seconds / cores
+    return MethodFit(**about, memory=cost.memory, seconds=seconds, fits=fits)
 
 
 def packed_view(inspection: Mapping[str, Any]) -> Group:
     """Show size, classes, and what methods need."""
-    parts: list[RenderableType] = [_facts(inspection), Text(), _classes(inspection)]
-    homophily = inspection["homophily"]
-    if homophily is not None:
-        text = f"Neighbours share a class on {homophily:.0%} of {inspection['sampled_edges']:,}"
-        parts.append(Text(f"{text} sampled edges.", style="dim"))
-    return Group(*parts, Text(), methods_view(inspection))
-
-
-def _facts(inspection: Mapping[str, Any]) -> Text:
     line = Text.assemble((str(inspection["name"] or "The graph"), "bold"), "  ")
     facts = [
         f"{inspection['num_nodes']:,} nodes",
@@ -169,10 +127,6 @@ def _facts(inspection: Mapping[str, Any]) -> Text:
     line.append(" · ".join(facts), style="dim")
     line.append(f"\n{degrees} · isolated {inspection['isolated']:,}", style="dim")
     line.append(f"\n{disk} on disk · {free} of memory free", style="dim")
-    return line
-
-
-def _classes(inspection: Mapping[str, Any]) -> RenderableType:
     counts = list(zip(inspection["class_names"], inspection["class_counts"], strict=True))
     table = plain_table(["class"], ["labelled", "share"], dim=["share"])
     for name, count in sorted(counts, key=lambda pair: -pair[1])[:MAX_CLASSES]:
@@ -180,7 +134,12 @@ def _classes(inspection: Mapping[str, Any]) -> RenderableType:
         table.add_row(Text(str(name)), f"{count:,}", f"{share:.2%}")
     labelled = sum(count for _, count in counts)
     table.add_row(Text("unlabelled"), f"{inspection['num_nodes'] - labelled:,}", "")
-    return table
+    parts: list[RenderableType] = [line, Text(), table]
+    homophily = inspection["homophily"]
+    if homophily is not None:
+        text = f"Neighbours share a class on {homophily:.0%} of {inspection['sampled_edges']:,}"
+        parts.append(Text(f"{text} sampled edges.", style="dim"))
+    return Group(*parts, Text(), methods_view(inspection))
 
 
 def methods_view(inspection: Mapping[str, Any]) -> Group:

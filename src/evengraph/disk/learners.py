@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import replace
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,13 +26,9 @@ from evengraph.disk.propagation import (
     Workspace,
     block_rows,
     degree_table,
-    fit_scaling,
-    mean_tables,
-    own_columns,
-    rescaled_table,
     view_tables,
 )
-from evengraph.disk.tables import DerivedTable, JoinedTable, Table
+from evengraph.disk.tables import DerivedTable, JoinedTable, Table, row_slices
 from evengraph.methods import MLP, Boosting, IceBerg, Logistic, Method, Unison
 from evengraph.methods.bases.network import above_mean, double_balancing_epoch, pseudo_label_loss
 from evengraph.methods.boosting import (
@@ -48,7 +44,7 @@ from evengraph.methods.unison import LABELLED, vote_logits
 from evengraph.metrics.multiclass import rare_class, score_validation_rows
 from evengraph.nn.members import HOPS, ego_share
 from evengraph.nn.networks import GraphNetwork, Inputs, PlainNetwork
-from evengraph.ops.features import join_parts
+from evengraph.ops.features import Scaling, join_parts, sample_step
 from evengraph.ops.losses import labelled_loss
 from evengraph.ops.sparse import Sparse, sparsify
 from evengraph.ops.synthesis import Propagation
@@ -72,26 +68,25 @@ from evengraph.training.ranks import (
 FULL = 2**16  # rows up to which an epoch sees all of them
 BATCH = 2**13  # labelled rows, and others, in an epoch on more
 NO_EDGES = sp.csr_matrix((0, 0))  # a loss on rows does not use them
-Rows = Mapping[str, Tensor]
-"""Rows of some nodes by the name of their table, (n, width) each."""
-
+Rows = Mapping[str, Tensor]  # of some nodes by the name of their table, (n, width) each
 M = TypeVar("M", bound=Method)
+SAMPLE = 200_000  # rows that bins are computed from, as by LightGBM itself
+SMALLEST = 2**10  # rows, however little memory there is
+SAMPLE_SHARE = 8  # of the memory are in this sample, in double precision
+TRAINING_SHARE, VALIDATION_SHARE = 2, 4  # of the memory are in what is stored per row
+SUMS_SHARE = 8  # of the memory are in what rounds add to the validation rows
+NODE_BYTES = 60  # of a labelled node: its number, label, weight and signature
 
 
 class Learner(ABC, Generic[M]):
-    """A method on a graph on disk.
-
-    Args:
-        method: The method.
-        space: The graph, and how to work on it.
-    """
+    """A method on a graph on disk."""
 
     def __init__(self, method: M, space: Workspace) -> None:
         self.method, self.space = method, space
 
-    @abstractmethod
     def row_width(self, num_features: int) -> int:
         """Numbers in a row of all tables together, or a few more."""
+        return num_features
 
     @abstractmethod
     def tables(self, x: Table) -> dict[str, Table]:
@@ -103,12 +98,7 @@ class Learner(ABC, Generic[M]):
 
     @abstractmethod
     def fit_rows(self, task: Task, rows: Rows) -> None:
-        """Train on rows that are in memory.
-
-        Args:
-            task: The nodes of these rows; its graph has labels, and neither features nor edges.
-            rows: What was read from the tables, of this process.
-        """
+        """Train on rows of this process, in memory; the graph of the task has labels alone."""
 
     @abstractmethod
     def row_logits(self, rows: Rows) -> Tensor:
@@ -118,16 +108,16 @@ class Learner(ABC, Generic[M]):
 class NetworkLearner(Learner[M]):
     """A network that learns from more rows than fit in memory, and draws some in each epoch."""
 
-    networks: int = 1
-    """Networks that predict every validation node."""
+    networks: int = 1  # that predict every validation node
 
-    @abstractmethod
     def drawn_per_epoch(self) -> tuple[int, int]:
         """Labelled rows, and others, that an epoch draws."""
+        return BATCH, 0
 
-    @abstractmethod
     def stacked(self, rows: Rows) -> Tensor:
         """Rows of the tables as the input of the network, (..., n, width)."""
+        (only,) = rows.values()
+        return only
 
     @abstractmethod
     def fit_supply(self, supply: RowSupply) -> None:
@@ -145,40 +135,25 @@ class NetworkLearner(Learner[M]):
         """Train on all rows in every epoch."""
         self.fit_supply(MemoryRows(task, x))
 
-    def _train(self, supply: RowSupply, epoch: Callable[[Any], RowEpoch]) -> None:
+    def _train(
+        self,
+        supply: RowSupply,
+        links: Callable[[int], Propagation],
+        on_labels: Callable[[Tensor, Tensor], Tensor],
+        pseudo_weight: float = 0.0,
+    ) -> None:
         """Train a new network where the rows are."""
         method = self.method
-        net = method._new_network().to(supply.device)
-        method.net_ = net
-        method._train(net, epoch(net))
+        method.net_ = net = method._new_network().to(supply.device)
+        method._train(net, RowEpoch(net, supply, links, on_labels, pseudo_weight))
         net.to(method.device_)
-
-
-class _Batch(NamedTuple):
-    """Rows of an epoch.
-
-    Args:
-        part: Those of this process.
-        known: Which of these are labelled, bool, (n,).
-        labelled: Labelled ones of all processes.
-        others: Unlabelled ones of all processes.
-    """
-
-    part: Part
-    known: Tensor
-    labelled: int
-    others: int
 
 
 class RowEpoch:
     """An epoch on drawn rows, or on all of few; the score is that of all validation rows.
 
-    Args:
-        net: A network without convolutions.
-        supply: Where its rows come from; of several processes each gets a share of the loss.
-        links: The identity matrix of a size, for layers that have the form of a convolution.
-        on_labels: The loss of labels and their logits, a mean.
-        pseudo_weight: Weight of the loss on pseudo-labels; 0 draws no unlabelled rows.
+    Of several processes each gets a share of the loss. `links` gives the identity matrix of a size,
+    for layers that have the form of a convolution; a `pseudo_weight` of 0 draws labelled rows only.
     """
 
     def __init__(
@@ -191,6 +166,8 @@ class RowEpoch:
     ) -> None:
         self.net, self.supply, self.links, self.on_labels = net, supply, links, on_labels
         self.pseudo_weight, self.rare = pseudo_weight, rare_class(supply.task)
+        # what a checkpoint stores beside the weights
+        self.state_dict, self.load_state_dict = supply.state_dict, supply.load_state_dict
 
     def __call__(self) -> tuple[Tensor, Tensor]:
         """Loss and score of the present weights."""
@@ -204,8 +181,13 @@ class RowEpoch:
             loss = self.on_labels(labels, logits[known]) * (len(labels) / labelled)
         else:  # other processes have them
             loss = 0 * logits[known].sum()
-        with torch.no_grad():
-            score = self._score()
+        with torch.no_grad():  # of all validation rows, in a pass
+            pairs = [
+                (self.net(rows, self.links(len(rows))), known)
+                for rows, known in self.supply.validation()
+            ]
+            every, truth = (torch.cat(part) for part in zip(*pairs, strict=True))
+            score = validation_scores(every.unsqueeze(0), truth, self.rare, ranks)[0]
         if self.pseudo_weight and others:
             with torch.no_grad():
                 clean = net.classify(first, matrix)[~known]
@@ -215,36 +197,23 @@ class RowEpoch:
             loss = loss + self.pseudo_weight * pseudo
         return loss, score
 
-    def _score(self) -> Tensor:
-        """The score of all validation rows, in a pass."""
-        logits, labels = [], []
-        for rows, known in self.supply.validation():
-            logits.append(self.net(rows, self.links(len(rows))))
-            labels.append(known)
-        every = torch.cat(logits).unsqueeze(0), torch.cat(labels)
-        return validation_scores(*every, self.rare, self.supply.ranks)[0]
 
-    def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint stores beside the weights."""
-        return self.supply.state_dict()
+def _batch(shard: Shard, ranks: Ranks, *, with_others: bool) -> tuple[Part, Tensor, int, int]:
+    """The rows of an epoch: all of few, else some.
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
-        self.supply.load_state_dict(state)
-
-
-def _batch(shard: Shard, ranks: Ranks, *, with_others: bool) -> _Batch:
-    """The rows of an epoch: all of few, else some."""
+    Those of this process, which of them are labelled; and how many labelled ones and others all
+    processes have.
+    """
     if len(shard.labels) <= FULL:
         part = ranks.part(torch.arange(len(shard.labels), device=shard.labels.device))
         train = torch.zeros(len(shard.labels), dtype=torch.bool, device=part.nodes.device)
         train[shard.labelled] = True
-        return _Batch(part, train[part.nodes], len(shard.labelled), len(shard.others))
+        return part, train[part.nodes], len(shard.labelled), len(shard.others)
     some = draw(shard.labelled, BATCH)
     nodes = torch.cat([some, draw(shard.others, BATCH)]) if with_others else some
     part = ranks.part(nodes)
     known = torch.arange(len(part.rows), device=nodes.device) < part.before(len(some))
-    return _Batch(part, known, len(some), len(nodes) - len(some))
+    return part, known, len(some), len(nodes) - len(some)
 
 
 class _Unison(NetworkLearner[Unison]):
@@ -252,7 +221,6 @@ class _Unison(NetworkLearner[Unison]):
 
     @property
     def networks(self) -> int:  # type: ignore[override]
-        """All members."""
         return len(self.method.view_names) * self.method.members
 
     def row_width(self, num_features: int) -> int:
@@ -262,16 +230,13 @@ class _Unison(NetworkLearner[Unison]):
         return len(self.method.view_names) * min(widest, (HOPS + 1) * num_features)
 
     def fit_tables(self, x: Table) -> dict[str, Table]:
-        """The views, fitted in passes."""
         self.method.net_ = self.method._new_network()
         return view_tables(self.method.net_.views, x, self.space, fit=True)
 
     def tables(self, x: Table) -> dict[str, Table]:
-        """The views."""
         return view_tables(self.method.net_.views, x, self.space)
 
     def drawn_per_epoch(self) -> tuple[int, int]:
-        """Labelled rows and others of a batch."""
         return LABELLED * self.method.batch, self.method.batch
 
     def stacked(self, rows: Rows) -> Tensor:
@@ -280,11 +245,9 @@ class _Unison(NetworkLearner[Unison]):
         return torch.stack([pad(rows[name], (0, width - rows[name].shape[1])) for name in rows])
 
     def fit_supply(self, supply: RowSupply) -> None:
-        """Train the members."""
         self.method.train_members(supply)
 
     def row_logits(self, rows: Rows) -> Tensor:
-        """The vote of the members."""
         net = self.method.net_
         return vote_logits(net.members(self.stacked(rows)).softmax(2), net.votes)
 
@@ -292,29 +255,18 @@ class _Unison(NetworkLearner[Unison]):
 class _IceBerg(NetworkLearner[IceBerg]):
     """Double Balancing on rows of propagated features."""
 
-    def row_width(self, num_features: int) -> int:
-        """As wide as the features."""
-        return num_features
-
     def fit_tables(self, x: Table) -> dict[str, Table]:
-        """The propagated features."""
         if self.method.loss == "renode":
             raise ValueError("loss must not be 'renode' for a graph on disk: it needs its edges.")
         return self.tables(x)
 
     def tables(self, x: Table) -> dict[str, Table]:
-        """The propagated features."""
         method = self.method
         walk = Walk(method.normalisation, method.steps, method.teleport)
         return {"propagated": self.space.propagate(x, walk)}
 
     def drawn_per_epoch(self) -> tuple[int, int]:
-        """As many unlabelled rows as labelled ones, if pseudo-labels count."""
         return BATCH, BATCH if self.method.pseudo_weight else 0
-
-    def stacked(self, rows: Rows) -> Tensor:
-        """The propagated features."""
-        return rows["propagated"]
 
     def fit_all(self, task: Task, x: Tensor) -> None:
         """Train as in memory."""
@@ -325,41 +277,24 @@ class _IceBerg(NetworkLearner[IceBerg]):
         method._train(net, epoch)
 
     def fit_supply(self, supply: RowSupply) -> None:
-        """Train on rows that are drawn in every epoch."""
         method, counts = self.method, supply.task.class_counts.to(supply.device)
         unused = Sparse.from_scipy(NO_EDGES, supply.device)
 
         def on_labels(labels: Tensor, logits: Tensor) -> Tensor:
             return labelled_loss(method.loss, NO_EDGES, labels, labels, counts)(logits)
 
-        weight = method.pseudo_weight
-        self._train(supply, lambda net: RowEpoch(net, supply, lambda _: unused, on_labels, weight))
+        self._train(supply, lambda _: unused, on_labels, method.pseudo_weight)
 
     def row_logits(self, rows: Rows) -> Tensor:
-        """Both layers on rows."""
-        x = rows["propagated"]
-        logits: Tensor = self.method.net_(x, None)
+        logits: Tensor = self.method.net_(self.stacked(rows), None)
         return logits
 
 
 class _MLP(NetworkLearner[MLP]):
     """The features alone."""
 
-    def row_width(self, num_features: int) -> int:
-        """As wide as the features."""
-        return num_features
-
     def tables(self, x: Table) -> dict[str, Table]:
-        """The features as they are."""
         return {"features": x}
-
-    def drawn_per_epoch(self) -> tuple[int, int]:
-        """No unlabelled rows."""
-        return BATCH, 0
-
-    def stacked(self, rows: Rows) -> Tensor:
-        """The features."""
-        return rows["features"]
 
     def fit_all(self, task: Task, x: Tensor) -> None:
         """Train as in memory."""
@@ -368,19 +303,14 @@ class _MLP(NetworkLearner[MLP]):
         self.method._fit(replace(task, graph=graph))
 
     def fit_supply(self, supply: RowSupply) -> None:
-        """Train on rows that are drawn in every epoch."""
-        device = supply.device
-
-        def on_labels(labels: Tensor, logits: Tensor) -> Tensor:
-            return cross_entropy(logits, labels)
-
         self._train(
-            supply, lambda net: RowEpoch(net, supply, lambda n: _identity(n, device), on_labels)
+            supply,
+            lambda size: _identity(size, supply.device),
+            lambda labels, logits: cross_entropy(logits, labels),
         )
 
     def row_logits(self, rows: Rows) -> Tensor:
-        """All layers on rows."""
-        x = rows["features"]
+        x = self.stacked(rows)
         logits: Tensor = self.method.net_(sparsify(x), _identity(len(x), x.device))
         return logits
 
@@ -392,12 +322,9 @@ def _identity(size: int, device: torch.device) -> Sparse:
 class _Hops(Learner[M]):
     """A method on features and means over neighbours."""
 
-    hops: int
-    degree: bool
-
     def __init__(self, method: M, space: Workspace) -> None:
         super().__init__(method, space)
-        self.hops = method.hops  # type: ignore[attr-defined]
+        self.hops: int = method.hops  # type: ignore[attr-defined]
         self.degree = method.degree and self.hops > 0  # type: ignore[attr-defined]
 
     def row_width(self, num_features: int) -> int:
@@ -406,12 +333,16 @@ class _Hops(Learner[M]):
 
     def tables(self, x: Table) -> dict[str, Table]:
         """Features, degree and means of prepared features."""
-        own = own_columns(x, self.space.links, degree=self.degree)
-        means = mean_tables(self._prepared(own), self.space, self.hops)
-        tables = {"features": x}
+        tables, own, space = {"features": x}, self._prepared(self._own(x)), self.space
         if self.degree:
-            tables["log_degree"] = degree_table(self.space.links)
-        return tables | {f"mean_{hop}": mean for hop, mean in enumerate(means, start=1)}
+            tables["log_degree"] = degree_table(space.links)
+        for hop in range(1, self.hops + 1):
+            tables[f"mean_{hop}"] = space.propagate(own, Walk("mean", hop), f"means, hop {hop}")
+        return tables
+
+    def _own(self, x: Table) -> Table:
+        """The features of a node, and its log degree."""
+        return JoinedTable([x, degree_table(self.space.links)]) if self.degree else x
 
     def _prepared(self, own: Table) -> Table:
         """What means are taken of."""
@@ -423,15 +354,20 @@ class _Logistic(_Hops[Logistic]):
 
     def fit_tables(self, x: Table) -> dict[str, Table]:
         """Features and means; the scaling is measured in one pass."""
-        own = own_columns(x, self.space.links, degree=self.degree)
-        self.method.scaling_ = fit_scaling(own)
+        own = self._own(x)
+        sample = torch.arange(0, own.shape[0], sample_step(*own.shape))
+        blocks = map(own.read, row_slices(own.shape[0]))
+        self.method.scaling_ = Scaling.measure(own.read(sample), blocks)
         return self.tables(x)
 
     def _prepared(self, own: Table) -> Table:
-        return rescaled_table(own, self.method.scaling_)
+        scaling, width = self.method.scaling_, own.shape[1]
+        parts = [part.float() for part in scaling]
+        return DerivedTable(
+            own, lambda rows, some: scaling(rows)[:, some], width, "rescaled", *parts
+        )
 
     def fit_rows(self, task: Task, rows: Rows) -> None:
-        """Fit to the rows of training and validation nodes."""
         nodes = (task.train | task.val).nonzero().squeeze(1)
         own, *means = self._parts({name: values[nodes] for name, values in rows.items()})
         if not means:
@@ -442,7 +378,6 @@ class _Logistic(_Hops[Logistic]):
         self.method.select(task, nodes, table, torch.from_numpy(factors).double())
 
     def row_logits(self, rows: Rows) -> Tensor:
-        """The weighted sum of a row."""
         weights, bias = self.method.weights_[:, :-1].t().float(), self.method.weights_[:, -1]
         return torch.cat(self._parts(rows), dim=1) @ weights + bias.float()
 
@@ -454,12 +389,7 @@ class _Logistic(_Hops[Logistic]):
 
 
 class TreeLearner(_Hops[Boosting]):
-    """Trees on rows in memory; by LightGBM also on rows that are read in passes."""
-
-    @property
-    def streams(self) -> bool:
-        """Whether the library takes rows in blocks: LightGBM's `Sequence` does."""
-        return self.method.engine == "lightgbm"
+    """Trees on rows in memory; by LightGBM, which takes blocks, also on rows read in passes."""
 
     def fit_rows(self, task: Task, rows: Rows) -> None:
         """Grow trees on rows in memory."""
@@ -487,21 +417,16 @@ class TreeLearner(_Hops[Boosting]):
     def fit_streamed(self, task: Task, nodes: Tensor, tables: Mapping[str, Table]) -> None:
         """Grow trees on all rows of labelled nodes, which are read in blocks.
 
-        Args:
-            task: The labelled nodes; its graph has labels, and neither features nor edges.
-            nodes: Which rows of the tables these are, (n,).
-            tables: What `fit_tables` returned.
+        The graph of the task has labels alone; `nodes` are its rows of the tables, (n,).
         """
         method, table = self.method, JoinedTable(list(tables.values()))
         size = block_rows(table.shape[1], self.space.memory)
 
         def rows(part: str, columns: Tensor) -> RowBlocks:
-            some = DerivedTable(
-                table,
-                lambda values, which: first_digits(values[:, columns][:, which]),
-                len(columns),
-                ("rounded", [columns]),
-            )
+            def rounded(values: Tensor, which: slice) -> Tensor:
+                return first_digits(values[:, columns][:, which])
+
+            some = DerivedTable(table, rounded, len(columns), "rounded", columns)
             return RowBlocks(some, nodes[getattr(task, part)], size)
 
         labels = task.graph.y[task.train_nodes]
@@ -580,13 +505,6 @@ class TreeLearner(_Hops[Boosting]):
                 sums += added
                 yield sums
 
-
-SAMPLE = 200_000  # rows that bins are computed from, as by LightGBM itself
-SMALLEST = 2**10  # rows, however little memory there is
-SAMPLE_SHARE = 8  # of the memory are in this sample, in double precision
-TRAINING_SHARE, VALIDATION_SHARE = 2, 4  # of the memory are in what is stored per row
-SUMS_SHARE = 8  # of the memory are in what rounds add to the validation rows
-NODE_BYTES = 60  # of a labelled node: its number, label, weight and signature
 
 LEARNERS: dict[type[Method], type[Learner[Any]]] = {
     Unison: _Unison,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import ref
 
 import numpy as np
@@ -30,9 +28,9 @@ from evengraph.disk.propagation import FLOAT, Progress, Workspace, no_progress
 from evengraph.disk.shards import RowPlan, sharded_rows
 from evengraph.disk.tables import (
     ArrayTable,
-    PackedLinks,
     Rows,
     Table,
+    atomic_file,
     features,
     joined_hash,
     row_slices,
@@ -52,6 +50,19 @@ from evengraph.training import Callback, History
 from evengraph.training.loop import Checkpoint
 from evengraph.training.ranks import ALONE, Ranks
 
+LARGEST = 2**18  # rows in memory of each kind, for methods that need all of them at once
+SMALLEST = 2**10
+SHARE = 0.35  # of the memory for these rows
+COPIES = 2.5  # of a row: as it was read, and in the shape to learn from
+PREDICTED = 2**14  # rows that are read at a time to predict them
+STEP = 2**10  # of these are predicted at a time: larger arrays would be new memory each time
+CACHE = "propagated"
+SCORES = 0.1  # of the memory for predictions of validation nodes
+SCORED = 3  # copies of these: as probabilities, joined, and while they are ranked
+VERSION = "2"  # of checkpoints; incremented when training changes
+MIN_MEMORY = 32 * 2**20  # to work from disk, besides Python and torch
+SUFFIXES = (".csv", ".parquet", ".npy")
+
 
 def sample_nodes(task: Task, room: int, seed: int) -> Tensor:
     """The nodes to have in memory, ascending: all, or up to `room` of each kind.
@@ -60,25 +71,26 @@ def sample_nodes(task: Task, room: int, seed: int) -> Tensor:
     """
     if task.graph.num_nodes <= room:
         return torch.arange(task.graph.num_nodes)
+    return sample_labelled(task, (room, room), seed, others=room)
+
+
+def sample_labelled(task: Task, room: tuple[int, int], seed: int, others: int = 0) -> Tensor:
+    """As `sample_nodes`, of training and validation nodes, with a limit for each."""
     random = generator(seed)
-    others = (~task.train & ~task.val).nonzero().squeeze(1)
-    parts = [*_labelled_parts(task, (room, room), random), _sample(others, room, random)]
-    return torch.cat(parts).sort().values
 
+    def sample(nodes: Tensor, count: int) -> Tensor:
+        if len(nodes) <= count:
+            return nodes
+        return nodes[torch.randperm(len(nodes), generator=random)[:count]]
 
-def sample_labelled(task: Task, room: tuple[int, int], seed: int) -> Tensor:
-    """As `sample_nodes`, of training and validation nodes alone, with a limit for each."""
-    return torch.cat(_labelled_parts(task, room, generator(seed))).sort().values
-
-
-def _labelled_parts(task: Task, room: tuple[int, int], random: torch.Generator) -> list[Tensor]:
-    """Training nodes, class by class, and validation nodes, up to a limit each."""
     labels = task.graph.y[task.train_nodes]
-    counts = torch.bincount(labels, minlength=task.num_classes)
-    parts = []
-    for label, size in enumerate(fair_sizes(counts.tolist(), room[0])):
-        parts.append(_sample(task.train_nodes[labels == label], size, random))
-    return [*parts, _sample(task.val_nodes, room[1], random)]
+    counts = torch.bincount(labels, minlength=task.num_classes).tolist()
+    sizes = enumerate(fair_sizes(counts, room[0]))
+    parts = [sample(task.train_nodes[labels == label], size) for label, size in sizes]
+    parts.append(sample(task.val_nodes, room[1]))
+    if others:
+        parts.append(sample((~task.train & ~task.val).nonzero().squeeze(1), others))
+    return torch.cat(parts).sort().values
 
 
 def fair_sizes(counts: list[int], room: int) -> list[int]:
@@ -100,8 +112,7 @@ def select_nodes(task: Task, nodes: Tensor) -> Task:
 def hide_others(task: Task) -> Task:
     """The task without labels outside of training and validation."""
     labels = torch.where(task.train | task.val, task.graph.y, HIDDEN_LABEL)
-    graph = without_features(labels, task.graph.num_features)
-    return Task(graph, task.train, task.val, task.test, task.num_classes, task.class_names)
+    return replace(task, graph=without_features(labels, task.graph.num_features), past=None)
 
 
 def plan_note(task: Task, plan: RowPlan) -> str:
@@ -116,10 +127,11 @@ def plan_note(task: Task, plan: RowPlan) -> str:
         for kind, count, total in kinds
         if count
     ]
-    shards = f"{plan.shards} shards" if plan.shards > 1 else "one shard"
+    shards = max(len(plan.labelled), len(plan.others))
+    where = f"{shards} shards" if shards > 1 else "one shard"
     drawn = any(count < total for _, count, total in (kinds[0], kinds[2]) if count)
     limit = " Epochs draw no more than these." if drawn else ""
-    return f"Rows from disk, in {shards}: {', '.join(counts)}.{limit}"
+    return f"Rows from disk, in {where}: {', '.join(counts)}.{limit}"
 
 
 def sampling_notes(task: Task, part: Task) -> list[str]:
@@ -128,21 +140,11 @@ def sampling_notes(task: Task, part: Task) -> list[str]:
     labelled = int((task.train | task.val).sum())
     if part.graph.num_nodes == (task.graph.num_nodes if others else labelled):
         return []
-    kinds = (("training", "train"), ("validation", "val"))
-    counts = [
-        f"{int(getattr(part, mask).sum()):,} of {int(getattr(task, mask).sum()):,} {kind} nodes"
-        for kind, mask in kinds
-    ]
+    masks = (("training", part.train, task.train), ("validation", part.val, task.val))
+    counts = [f"{int(a.sum()):,} of {int(b.sum()):,} {kind} nodes" for kind, a, b in masks]
     if not others:  # rows are read in passes
         return [f"Rows to learn from: {' and '.join(counts)}; more memory allows for more."]
     return [f"Rows in memory: {', '.join(counts)}, and {others:,} others."]
-
-
-def _sample(nodes: Tensor, count: int, random: torch.Generator) -> Tensor:
-    """So many nodes at random, or all."""
-    if len(nodes) <= count:
-        return nodes
-    return nodes[torch.randperm(len(nodes), generator=random)[:count]]
 
 
 def without_features(labels: Tensor, num_features: int) -> Data:
@@ -151,41 +153,18 @@ def without_features(labels: Tensor, num_features: int) -> Data:
     return Data(x=x, edge_index=torch.empty(2, 0, dtype=torch.long), y=labels)
 
 
-LARGEST = 2**18  # rows in memory of each kind, for methods that need all of them at once
-SMALLEST = 2**10
-SHARE = 0.35  # of the memory for these rows
-COPIES = 2.5  # of a row: as it was read, and in the shape to learn from
-PREDICTED = 2**14  # rows that are read at a time to predict them
-STEP = 2**10  # of these are predicted at a time: larger arrays would be new memory each time
-CACHE = "propagated"
-SCORES = 0.1  # of the memory for predictions of validation nodes
-SCORED = 3  # copies of these: as probabilities, joined, and while they are ranked
-VERSION = "2"  # of checkpoints; incremented when training changes
-
-
-class _Predicted(NamedTuple):
-    """Nodes that were predicted, so that scores and thresholds do not predict them twice."""
-
-    method: ref[Method]
-    history: list[History]  # another list after every fit and restore
-    nodes: Tensor
-    probabilities: Tensor
-
-
 @dataclass(frozen=True, eq=False)
 class DiskGraph:
-    """A packed graph, and what is computed from it within a limit of memory.
-
-    Args:
-        packed: The graph.
-        space: Where propagated features are stored.
-        x: Its features.
-    """
+    """A packed graph, and what is computed from it within a limit of memory."""
 
     packed: PackedGraph
     space: Workspace
     x: ArrayTable
-    _latest: list[_Predicted] = field(default_factory=list, init=False)
+    # method, history (another list after every fit and restore), nodes and their probabilities:
+    # scores and thresholds do not predict them twice
+    _latest: list[tuple[ref[Method], list[History], Tensor, Tensor]] = field(
+        default_factory=list, init=False
+    )
 
     @classmethod
     def open(
@@ -203,7 +182,7 @@ class DiskGraph:
         Args:
             packed: The graph.
             memory: Bytes to use.
-            folder: Where to store propagated features; by default in the folder of the graph.
+            folder: Where to store propagated features. Default: in the folder of the graph.
             device: Where to propagate, and to train and predict networks.
             progress: Called with the name of a stage and the share of it that is done.
             ranks: The processes that work on it together (`joined_ranks`). The folder must be the
@@ -212,8 +191,7 @@ class DiskGraph:
         packed = replace(packed, path=packed.path.absolute())
         folder = (folder or packed.path / CACHE).absolute()
         memory = -int(ranks.max(torch.tensor(-memory)))
-        links, target = PackedLinks(packed), torch.device(device)
-        space = Workspace(links, folder, memory, target, progress, ranks)
+        space = Workspace(packed, folder, memory, torch.device(device), progress, ranks)
         return cls(packed, space, features(packed))
 
     def encoding(self) -> tuple[FeatureEncoder, TableColumns]:
@@ -255,18 +233,19 @@ class DiskGraph:
         self._latest.clear()
         learner = learner_of(method, self.space)
         torch.empty(0, device=self.space.device)  # a GPU that is not in use yet would not be seeded
-        room = self._room(learner.row_width(self.x.shape[1]))
+        row = int(FLOAT * COPIES * max(learner.row_width(self.x.shape[1]), 1))
+        room = max(int(SHARE * self._limit) // (3 * row), SMALLEST)  # rows of each kind
         fits = task.graph.num_nodes <= min(room, LARGEST)
-        callbacks = {"on_epoch": on_epoch, "progress": progress}
+        options = {"seed": seed, "on_epoch": on_epoch, "progress": progress}
         if isinstance(learner, NetworkLearner) and not fits:
-            self._fit_shards(learner, hide_others(task), room, seed, callbacks)
-        elif isinstance(learner, TreeLearner) and learner.streams and not fits:
+            self._fit_shards(learner, hide_others(task), room, options)
+        elif isinstance(learner, TreeLearner) and learner.method.engine == "lightgbm" and not fits:
             limits = learner.streamed_rows(self.x.shape[1], task.num_classes)
             nodes = sample_labelled(task, limits, seed)
-            self._fit_part(learner, task, nodes, seed, callbacks, learner.fit_streamed)
+            self._fit_part(learner, task, nodes, options, learner.fit_streamed)
         else:
             nodes = sample_nodes(task, min(room, LARGEST), seed)
-            self._fit_part(learner, task, nodes, seed, callbacks)
+            self._fit_part(learner, task, nodes, options)
         return method
 
     def _fit_part(
@@ -274,38 +253,28 @@ class DiskGraph:
         learner: Learner[Any],
         task: Task,
         nodes: Tensor,
-        seed: int,
-        callbacks: dict[str, Any],
+        options: dict[str, Any],
         stream: Callable[[Task, Tensor, Mapping[str, Table]], None] | None = None,
     ) -> None:
         """Train on the rows of some nodes, in memory or in passes."""
-        method, ranks = learner.method, self.space.ranks
-        part, checkpoint = hide_others(select_nodes(task, nodes)), self._checkpoint()
-        reset(method, part)
-        method.labelled_ = self._labelled(nodes[part.train], part.graph.y[part.train])
+        part = hide_others(select_nodes(task, nodes))
 
-        def body() -> None:
-            tables = learner.fit_tables(self.x)
-            self._name(checkpoint, tables, repr(method), seed, nodes, *_labels(part))
+        def fit(tables: Mapping[str, Table]) -> None:
             if stream is not None:
                 stream(part, nodes, tables)
                 return
-            own = nodes[ranks.own(len(nodes))]
+            own = nodes[self.space.ranks.own(len(nodes))]
             learner.fit_rows(part, {name: table.read(own) for name, table in tables.items()})
 
-        learn(method, body, seed=seed, ranks=ranks, checkpoint=checkpoint, **callbacks)
-        method.notes_ = [*method.notes_, *sampling_notes(task, part)]
+        labelled = nodes[part.train], part.graph.y[part.train]
+        self._learn(learner, part, labelled, [nodes], fit, options)
+        learner.method.notes_ = [*learner.method.notes_, *sampling_notes(task, part)]
 
     def _fit_shards(
-        self,
-        learner: NetworkLearner[Any],
-        task: Task,
-        room: int,
-        seed: int,
-        callbacks: dict[str, Any],
+        self, learner: NetworkLearner[Any], task: Task, room: int, options: dict[str, Any]
     ) -> None:
         """Train on all labelled rows, of which `room` at a time are in memory."""
-        method, checkpoint = learner.method, self._checkpoint()
+        method = learner.method
         scored = FLOAT * SCORED * learner.networks * task.num_classes  # bytes of a validation node
         plan = RowPlan.of(
             task,
@@ -313,27 +282,47 @@ class DiskGraph:
             epochs=max(method.max_epochs, 1),
             drawn=learner.drawn_per_epoch(),
             validated=max(int(SCORES * self._limit) // scored, SMALLEST),
-            seed=seed,
+            seed=options["seed"],
         )
-        reset(method, task)
-        train = torch.cat(plan.labelled).sort().values
-        method.labelled_ = self._labelled(train, task.graph.y[train])
 
-        def body() -> None:
-            tables = learner.fit_tables(self.x)
-            nodes = plan.files.values()
-            self._name(checkpoint, tables, repr(method), seed, *nodes, *_labels(task))
+        def fit(tables: Mapping[str, Table]) -> None:
             with sharded_rows(task, plan, tables, learner.stacked, self.space) as supply:
                 learner.fit_supply(supply)
 
-        learn(method, body, seed=seed, ranks=self.space.ranks, checkpoint=checkpoint, **callbacks)
+        train = torch.cat(plan.labelled).sort().values
+        labelled = train, task.graph.y[train]
+        self._learn(learner, task, labelled, plan.files.values(), fit, options)
         method.notes_ = [*method.notes_, plan_note(task, plan)]
 
-    def _labelled(self, nodes: Tensor, labels: Tensor) -> Labelled:
-        """Nodes to learn from, with signatures of their features."""
-        blocks = nodes.split(PREDICTED)
+    def _learn(
+        self,
+        learner: Learner[Any],
+        task: Task,
+        labelled: tuple[Tensor, Tensor],
+        nodes: Iterable[Tensor],
+        fit: Callable[[Mapping[str, Table]], None],
+        options: dict[str, Any],
+    ) -> None:
+        """Fit to the tables, with a checkpoint named by everything that has an influence.
+
+        `labelled` are nodes of the graph to learn from and labels, `nodes` all that rows are of.
+        """
+        method, folder, ranks = learner.method, self.space.folder, self.space.ranks
+        checkpoint = Checkpoint(folder / "training.pt", ranks=ranks)  # until it is named
+        reset(method, task)
+        blocks = labelled[0].split(PREDICTED)
         signatures = torch.cat([feature_signatures(self.x.read(some)) for some in blocks])
-        return Labelled(nodes, labels, signatures)
+        method.labelled_ = Labelled(*labelled, signatures)
+
+        def body() -> None:
+            tables = learner.fit_tables(self.x)
+            contents = (table.content_hash for table in tables.values())
+            tensors = map(tensor_hash, (*nodes, task.graph.y, task.train, task.val))
+            key = joined_hash(VERSION, *contents, repr(method), str(options["seed"]), *tensors)
+            checkpoint.path = folder / f"training-{key[:24]}.pt"
+            fit(tables)
+
+        learn(method, body, ranks=ranks, checkpoint=checkpoint, **options)
 
     def predict(self, method: Method) -> Iterator[tuple[slice, Tensor]]:
         """Class probabilities of all nodes, a block of rows at a time, (rows, C)."""
@@ -349,8 +338,12 @@ class DiskGraph:
                 f"got {self.x.shape[1]}."
             )
         tables = learner.tables(self.x)
-        with _network_on(self.space.device, learner) as device:
-            step = STEP if device.type == "cpu" else PREDICTED
+        # tables stay where they are; methods that are not networks of rows predict on the CPU
+        net = learner.method.net_ if isinstance(learner, NetworkLearner) else nn.Module()
+        device = self.space.device if isinstance(learner, NetworkLearner) else torch.device("cpu")
+        step = STEP if device.type == "cpu" else PREDICTED
+        try:
+            net.to(device)
             for number, rows in enumerate(blocks, start=1):
                 read = {name: table.read(rows).to(device) for name, table in tables.items()}
                 steps = zip(*(table.split(step) for table in read.values()), strict=True)
@@ -359,6 +352,8 @@ class DiskGraph:
                     logits = torch.cat([learner.row_logits(part) for part in parts])
                 self.space.progress("predict", number / len(blocks))
                 yield logits.softmax(dim=1).cpu()
+        finally:
+            net.to("cpu")
 
     def predict_task(self, method: Method, task: Task) -> tuple[Task, Tensor]:
         """The task on the nodes of its three sets alone, and their class probabilities, (n, C)."""
@@ -368,67 +363,22 @@ class DiskGraph:
     def predict_nodes(self, method: Method, nodes: Tensor) -> Tensor:
         """Class probabilities of some nodes, (n, C)."""
         ranks = self.space.ranks
-        for latest in self._latest:
-            same = latest.method() is method and latest.history is method.history_
-            if same and torch.equal(latest.nodes, nodes):
-                return latest.probabilities.clone()
+        for predictor, history, before, probabilities in self._latest:
+            same = predictor() is method and history is method.history_
+            if same and torch.equal(before, nodes):
+                return probabilities.clone()
         own = nodes[ranks.own(len(nodes))]
         blocks = self._probabilities(method, list(own.split(PREDICTED)))
         probabilities = ranks.interleave(torch.cat(list(blocks)), len(nodes))
         if probabilities.nbytes < self.space.memory / 16:
-            fit = ref(method), method.history_
-            self._latest[:] = [_Predicted(*fit, nodes.clone(), probabilities)]
+            self._latest[:] = [(ref(method), method.history_, nodes.clone(), probabilities)]
             return probabilities.clone()
         return probabilities
-
-    def _checkpoint(self) -> Checkpoint:
-        """Where a fit is saved; `_name` gives it a name."""
-        return Checkpoint(self.space.folder / "training.pt", ranks=self.space.ranks)
-
-    def _name(
-        self,
-        checkpoint: Checkpoint,
-        tables: Mapping[str, Table],
-        method: str,
-        seed: int,
-        *tensors: Tensor,
-    ) -> None:
-        """Name a checkpoint by everything that has an influence on the fit."""
-        contents = (table.content_hash for table in tables.values())
-        key = joined_hash(VERSION, *contents, method, str(seed), *map(tensor_hash, tensors))
-        checkpoint.path = self.space.folder / f"training-{key[:24]}.pt"
 
     @property
     def _limit(self) -> int:
         """Bytes for rows: the least of all processes, whose GPUs may differ in free memory."""
         return -int(self.space.ranks.max(torch.tensor(-self.space.limit)))
-
-    def _room(self, width: int) -> int:
-        """How many rows of each kind, of so many numbers, fit in memory."""
-        row = int(FLOAT * COPIES * max(width, 1))
-        rows = int(SHARE * self._limit) // (3 * row)
-        return max(rows, SMALLEST)
-
-
-def _labels(task: Task) -> tuple[Tensor, Tensor, Tensor]:
-    return task.graph.y, task.train, task.val
-
-
-@contextmanager
-def _network_on(device: torch.device, learner: Learner[Any]) -> Iterator[torch.device]:
-    """The network of a method on a device; tables that it has made stay where they are.
-
-    Methods that are not networks of rows predict on the CPU.
-    """
-    if device.type == "cpu" or not isinstance(learner, NetworkLearner):
-        yield torch.device("cpu")
-        return
-    net: nn.Module = learner.method.net_
-    net.to(device)
-    try:
-        yield device
-    finally:
-        net.to("cpu")
 
 
 def disk_methods() -> list[str]:
@@ -458,9 +408,6 @@ def check_method(method: Method, ranks: Ranks = ALONE) -> None:
         )
 
 
-MIN_MEMORY = 32 * 2**20  # to work from disk, besides Python and torch
-
-
 def open_on_disk(
     path: str | Path,
     memory: str | int | None = None,
@@ -469,15 +416,7 @@ def open_on_disk(
     progress: Progress = no_progress,
     ranks: Ranks = ALONE,
 ) -> GraphSource:
-    """Open a packed graph to work from disk.
-
-    Args:
-        path: Its folder.
-        memory: How much to use, such as `4GB`. Default: half of what is free.
-        device: Where to propagate, and to train networks.
-        progress: Called with the name of a stage and the share of it that is done.
-        ranks: The processes that work on it together.
-    """
+    """Open a packed graph to work from disk; by default with half of the memory that is free."""
     if not ranks.is_alone and not is_packed(path):
         raise ValueError(f"Several processes train packed graphs alone: pack {path} first.")
     if not Path(path).expanduser().exists() and str(path) not in DATASETS:
@@ -499,13 +438,6 @@ def open_on_disk(
 def exceeds_memory(path: str | Path) -> bool:
     """Whether a packed graph does not fit in memory."""
     return memory_to_read(PackedGraph.open(path)) > available_memory()
-
-
-SUFFIXES = (".csv", ".parquet", ".npy")
-ID = "id"
-
-Write = Callable[[slice, Any, Tensor], None]
-"""Takes the rows of a block, its table and its probabilities, (n, C)."""
 
 
 def write_predictions(
@@ -551,7 +483,7 @@ def _table(
     """The columns of a block."""
     top, best = shown.max(1)
     kinds = [int(name) for name in model.classes_] if model.info.integer_labels else model.classes_
-    table = {model.info.columns.id or ID: ids, "class": np.array(kinds)[best.numpy()]}
+    table = {model.info.columns.id or "id": ids, "class": np.array(kinds)[best.numpy()]}
     table["probability"] = top.numpy()
     for name, column in zip(model.classes_, shown.T, strict=True):
         table[f"p_{name}"] = column.numpy()
@@ -562,63 +494,35 @@ def _table(
 
 
 @contextmanager
-def _writer(path: Path, shape: tuple[int, int]) -> Iterator[Write]:
+def _writer(
+    path: Path, shape: tuple[int, int]
+) -> Iterator[Callable[[slice, dict[str, NDArray[Any]], Tensor], None]]:
     """Yield a function that appends a block; the file is renamed at the end."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
-    opened = {".csv": _csv, ".parquet": _parquet, ".npy": _npy}[path.suffix.lower()]
-    try:
-        with opened(Path(name), shape) as write:
-            yield write
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
-
-
-@contextmanager
-def _csv(path: Path, shape: tuple[int, int]) -> Iterator[Write]:
-    pandas = import_pandas()
-    with path.open("w", encoding="utf-8", newline="") as file:
+    suffix, pandas = path.suffix.lower(), import_pandas()
+    if suffix == ".parquet":
+        try:
+            import pyarrow as pa
+            from pyarrow.parquet import ParquetWriter
+        except ImportError:
+            message = "pyarrow is not installed; try: pip install pyarrow."
+            raise MissingPackageError(message) from None
+    with atomic_file(path, f".{path.name}.") as file, ExitStack() as opened:
+        if suffix == ".npy":
+            header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(file, header)
+        writers: list[Any] = []
 
         def write(rows: slice, table: dict[str, NDArray[Any]], probabilities: Tensor) -> None:
-            frame, options = pandas.DataFrame(table), {"index": False, "lineterminator": "\n"}
-            frame.to_csv(file, header=rows.start == 0, float_format="%.6f", **options)
-
-        yield write
-
-
-@contextmanager
-def _parquet(path: Path, shape: tuple[int, int]) -> Iterator[Write]:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise MissingPackageError("pyarrow is not installed; try: pip install pyarrow.") from None
-    writers: list[Any] = []
-
-    def write(rows: slice, table: dict[str, NDArray[Any]], probabilities: Tensor) -> None:
-        content = pa.table(table)
-        if not writers:
-            writers.append(pq.ParquetWriter(path, content.schema))
-        writers[0].write_table(content)
-
-    try:
-        yield write
-    finally:
-        for writer in writers:
-            writer.close()
-
-
-@contextmanager
-def _npy(path: Path, shape: tuple[int, int]) -> Iterator[Write]:
-    with path.open("wb") as file:
-        header = {"descr": "<f4", "fortran_order": False, "shape": shape}
-        np.lib.format.write_array_header_1_0(file, header)
-
-        def write(rows: slice, table: dict[str, NDArray[Any]], probabilities: Tensor) -> None:
-            file.write(probabilities.float().contiguous().numpy().tobytes())
+            if suffix == ".npy":
+                file.write(probabilities.float().contiguous().numpy().tobytes())
+            elif suffix == ".csv":
+                first, options = rows.start == 0, {"index": False, "lineterminator": "\n"}
+                frame = pandas.DataFrame(table)
+                frame.to_csv(file, mode="wb", header=first, float_format="%.6f", **options)
+            else:
+                content = pa.table(table)
+                if not writers:
+                    writers.append(opened.enter_context(ParquetWriter(file, content.schema)))
+                writers[0].write_table(content)
 
         yield write

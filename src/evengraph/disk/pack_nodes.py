@@ -27,16 +27,18 @@ from evengraph.tables.notes import NoteKind, Notes
 
 READ_ROWS = 1 << 17
 INDEX_COLUMN = "__index_level_"  # what pandas calls an index without a name
+FIT_ROWS = 1_000_000  # that encoders are fitted to; of a larger table every second, third, ... row
+BYTES_PER_CELL = 1000  # to fit an encoder, of a row, at most: text is held several times
+EDGE_BYTES = 120  # to compute features from the edges, of an entry
+BLOCK_ROWS = 1 << 20
+MAX_VALUES = 100_000  # distinct labels that are counted; a column with more holds no classes
+MAX_CELLS = 1000  # of each label that `encode_labels` sees: enough to tell rare classes
 
 
 class NodeTable:
     """Looks like a DataFrame to those who ask for columns, but holds none of them.
 
-    Args:
-        files: Parquet files.
-        name: What messages call the table.
-        stride: Of every so many rows only the first counts.
-        drop: Columns that are left out.
+    Of every `stride` rows only the first counts. `name` is what messages call the table.
     """
 
     def __init__(
@@ -111,16 +113,6 @@ class NodeTable:
                 yield batch.select(names)
 
 
-FIT_ROWS = 1_000_000
-"""Rows that encoders are fitted to; of a larger table every second, third, ... row."""
-
-BYTES_PER_CELL = 1000
-"""Memory that fitting an encoder takes for a row, at most: text is held several times."""
-
-EDGE_BYTES = 120
-"""Memory that features from the edges take for an entry of the edges."""
-
-
 def write_ids(engine: Engine, writer: PackWriter, nodes: TableFiles, id: str | None) -> None:
     """Write the ids as given: integers, or text."""
     if id is None:
@@ -133,6 +125,8 @@ def write_ids(engine: Engine, writer: PackWriter, nodes: TableFiles, id: str | N
             for batch in engine.batches(nodes.query([id]), "writing ids"):
                 ids.append(np.asarray(batch.column(0)))
         return
+    import pyarrow as pa
+
     query = f"SELECT CAST({quote_name(id)} AS VARCHAR) FROM ({nodes.query([id])})"
     with (
         ArrayFile(writer.folder / "ids.npy", np.uint8) as texts,
@@ -140,29 +134,20 @@ def write_ids(engine: Engine, writer: PackWriter, nodes: TableFiles, id: str | N
     ):
         offsets.append(np.zeros(1))
         for batch in engine.batches(query, "writing ids"):
-            content, ends = _text_bytes(batch.column(0))
-            offsets.append(ends + texts.length)
-            texts.append(content)
-
-
-def _text_bytes(cells: Any) -> tuple[Any, Any]:
-    """The bytes of an Arrow array of text, and where each text ends among them."""
-    import pyarrow as pa
-
-    cells = cells.cast(pa.large_string())
-    _, offsets, content = cells.buffers()
-    bounds = np.frombuffer(offsets, np.int64)[cells.offset : cells.offset + len(cells) + 1]
-    size = bounds[-1] - bounds[0]
-    content = np.frombuffer(content, np.uint8, size, bounds[0]) if size else np.empty(0, np.uint8)
-    return content, bounds[1:] - bounds[0]
+            cells = batch.column(0).cast(pa.large_string())
+            _, places, content = cells.buffers()
+            bounds = np.frombuffer(places, np.int64)[cells.offset : cells.offset + len(cells) + 1]
+            offsets.append(bounds[1:] - bounds[0] + texts.length)
+            if size := bounds[-1] - bounds[0]:
+                texts.append(np.frombuffer(content, np.uint8, size, bounds[0]))
 
 
 def fit_encoder(nodes: NodeTable, columns: TableColumns) -> tuple[FeatureEncoder, list[str]]:
     """Fit encoders to one column after the other; `structural` ones are left to the caller."""
-    notes, no_edges = Notes(), torch.empty((2, 0), dtype=torch.int64)
+    notes, options = Notes(), {"date_order": columns.date_order}
     features = feature_columns(nodes, columns, notes)
-    order = columns.date_order
-    encoder = FeatureEncoder.fit(nodes, features, edge_index=no_edges, date_order=order)
+    no_edges = torch.empty((2, 0), dtype=torch.int64)
+    encoder = FeatureEncoder.fit(nodes, features, edge_index=no_edges, **options)
     notes += encoder.notes
     note_mixed_columns(nodes, features, encoder, notes)
     if nodes.stride > 1 and encoder.columns:
@@ -219,14 +204,6 @@ def write_features(
             progress("encoding features", x.length / nodes.num_rows)
 
 
-BLOCK_ROWS = 1 << 20
-MAX_VALUES = 100_000
-"""Distinct labels that are counted; a column with more holds no classes."""
-
-MAX_CELLS = 1000
-"""Cells of each label that are shown to `encode_labels`: enough to tell rare classes."""
-
-
 def write_roles(writer: PackWriter, nodes: NodeTable, columns: TableColumns) -> dict[str, Any]:
     """Write classes, masks and times; returns class names, class sizes and notes."""
     notes, codes = Notes(), dict[Any, int]()
@@ -242,8 +219,18 @@ def write_roles(writer: PackWriter, nodes: NodeTable, columns: TableColumns) -> 
                 labels = block[columns.label].map(codes).fillna(-1).to_numpy(np.int64)
                 sizes += np.bincount(labels[labels >= 0], minlength=len(sizes))
                 file.append(labels)
-    if columns.split is not None:
-        _write_masks(writer, nodes, columns.split, notes, columns.label is not None)
+    parts: dict[str, list[Any]] = {}
+    for block in nodes.blocks([columns.split], BLOCK_ROWS) if columns.split is not None else ():
+        for part, mask in read_split(block[columns.split], nodes.attrs["file"]).items():
+            parts.setdefault(part, []).append(mask)
+    for part, masks in parts.items():
+        mask = np.concatenate(masks)
+        if mask.any():
+            writer.write(f"{part}_mask", mask)
+        unlabelled = int((mask & (writer.read("y") < 0)).sum())
+        if unlabelled and columns.label is not None:
+            text = f"Nodes marked {part} but left out, because they have no label: {unlabelled}."
+            notes.add(NoteKind.SPLIT, text)
     if columns.time is not None:
         times = read_times(nodes[columns.time], nodes.attrs["file"], columns.date_order)
         writer.write("time", times)
@@ -271,23 +258,3 @@ def _classes(
         notes[:] = [note for note in notes if note.kind != NoteKind.EMPTY_LABELS]
     firsts = np.cumsum([0, *shown[:-1]])
     return dict(zip(counts, labels[firsts].tolist(), strict=True)), class_names
-
-
-def _write_masks(
-    writer: PackWriter, nodes: NodeTable, column: str, notes: Notes, labelled: bool
-) -> None:
-    """Write the masks of the parts that have nodes."""
-    parts: dict[str, list[Any]] = {}
-    for block in nodes.blocks([column], BLOCK_ROWS):
-        for part, mask in read_split(block[column], nodes.attrs["file"]).items():
-            parts.setdefault(part, []).append(mask)
-    labels = writer.read("y")
-    for part, masks in parts.items():
-        mask = np.concatenate(masks)
-        if not mask.any():
-            continue
-        writer.write(f"{part}_mask", mask)
-        unlabelled = int((mask & (labels < 0)).sum())
-        if unlabelled and labelled:
-            text = f"Nodes marked {part} but left out, because they have no label: {unlabelled}."
-            notes.add(NoteKind.SPLIT, text)

@@ -11,7 +11,6 @@ from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 from tokenize import TokenError
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -39,6 +38,12 @@ DTYPES = {
     "test_mask": ("bool",),
     "time": ("int64", "int32", "float64", "float32"),
 }
+FORMAT = 1
+REQUIRED = ("indptr", "indices", "x", "y", "ids")
+MASKS = ("train", "val", "test")
+# what NumPy raises for arrays that are damaged
+UNREADABLE = (OSError, ValueError, EOFError, SyntaxError, TokenError)
+DAMAGE = (*UNREADABLE, MemoryError, OverflowError, Warning)
 
 
 def check_header(header: Mapping[str, Any]) -> None:
@@ -49,81 +54,54 @@ def check_header(header: Mapping[str, Any]) -> None:
     names = header.get("class_names")
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError("class_names must be a list of names")
-    for name, about in header["arrays"].items():
+    nodes, edges, arrays = header["num_nodes"], header["num_edges"], header["arrays"]
+    lengths = {"indptr": nodes + 1, "ids_offsets": nodes + 1, "indices": edges}
+    lengths["edge_weight"] = edges
+    for name, about in arrays.items():
         parts = (about.get("sha256"), about.get("shape")) if isinstance(about, dict) else ()
         if [type(part) for part in parts] != [str, list]:
             raise ValueError(f"the array {name} must have a dtype, a shape and a sha256")
         if about.get("dtype") not in DTYPES.get(name, ()):
             raise ValueError(f"the array {name} must not have dtype {about.get('dtype')!r:.40}")
-        wanted = _shape(name, header)
-        if wanted is not None and about.get("shape") != wanted:
+        wanted = [lengths.get(name, nodes)]
+        if name == "x":
+            wanted.append(header["num_features"])
+        if about.get("shape") != wanted and not (name == "ids" and "ids_offsets" in arrays):
             raise ValueError(f"the array {name} must have shape {wanted}")
 
 
-def _shape(name: str, header: Mapping[str, Any]) -> list[int] | None:
-    """The shape that an array must have; None for any of one dimension."""
-    nodes, edges = header["num_nodes"], header["num_edges"]
-    if name == "ids" and "ids_offsets" in header["arrays"]:
-        return None
-    lengths = {"indptr": nodes + 1, "ids_offsets": nodes + 1, "indices": edges}
-    length = lengths.get(name, edges if name == "edge_weight" else nodes)
-    return [length, header["num_features"]] if name == "x" else [length]
-
-
 def check_content(packed: PackedGraph) -> None:
-    """Raise ValueError unless edges, classes and ids exist and features are finite.
-
-    Reads all arrays once, in blocks.
-    """
-    _check_offsets(packed.indptr, packed.num_edges, "indptr")
-    _check_range(packed.indices, 0, packed.num_nodes - 1, "indices")
-    _check_range(packed.y, -1, packed.num_classes - 1, "y")
-    for name in ("x", "edge_weight"):
-        if name in packed.header["arrays"]:
-            for block in _blocks(packed.array(name)):
-                if not np.isfinite(block).all():
-                    raise ValueError(f"{name} must be finite")
+    """Raise ValueError unless edges, classes and ids exist and features are finite, in a pass."""
+    ends = {"indptr": packed.num_edges}
     if "ids_offsets" in packed.header["arrays"]:
-        _check_offsets(packed.array("ids_offsets"), packed.array("ids").size, "ids_offsets")
-
-
-def _check_offsets(offsets: NDArray[Any], end: int, name: str) -> None:
-    """Where parts begin: from 0 upwards to the end."""
-    if offsets[0] != 0 or offsets[-1] != end:
-        raise ValueError(f"{name} must run from 0 to {end}")
-    for start in range(0, len(offsets), BLOCK):
-        if (np.diff(offsets[start : start + BLOCK + 1]) < 0).any():
-            raise ValueError(f"{name} must run upwards")
-
-
-def _check_range(values: NDArray[Any], low: int, high: int, name: str) -> None:
-    for block in _blocks(values):
-        if block.min() < low or block.max() > high:
-            raise ValueError(f"{name} must lie between {low} and {high}")
-
-
-def _blocks(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    rows = max(BLOCK // max(array[0].size, 1), 1) if len(array) else 1
-    for start in range(0, len(array), rows):
-        block = array[start : start + rows]
-        if block.size:
-            yield block
+        ends["ids_offsets"] = packed.array("ids").size
+    for name, end in ends.items():
+        offsets = packed.array(name)
+        if offsets[0] != 0 or offsets[-1] != end:
+            raise ValueError(f"{name} must run from 0 to {end}")
+        for start in range(0, len(offsets), BLOCK):
+            if (np.diff(offsets[start : start + BLOCK + 1]) < 0).any():
+                raise ValueError(f"{name} must run upwards")
+    limits = {"indices": (0, packed.num_nodes - 1), "y": (-1, packed.num_classes - 1)}
+    for name in ("indices", "y", "x", "edge_weight"):
+        array = packed.array(name) if name in packed.header["arrays"] else np.empty(0)
+        rows = max(BLOCK // max(array[0].size, 1), 1) if array.size else 1
+        for start in range(0, len(array) if array.size else 0, rows):
+            block, (low, high) = array[start : start + rows], limits.get(name, (0, 0))
+            if name not in limits and not np.isfinite(block).all():
+                raise ValueError(f"{name} must be finite")
+            if name in limits and (block.min() < low or block.max() > high):
+                raise ValueError(f"{name} must lie between {low} and {high}")
 
 
 class ArrayFile:
-    """Appends rows to a .npy file; the header gets their number at the end.
+    """Appends rows to a .npy file, without a map; the header gets their number at the end.
 
-    Written rows are not mapped, so they do not count as memory of the process.
-
-    Args:
-        path: The file.
-        dtype: Of all rows.
-        width: Number of columns; None for an array of one dimension.
+    A `width` of None stands for an array of one dimension.
     """
 
     def __init__(self, path: Path, dtype: DTypeLike, width: int | None = None) -> None:
-        self.path, self.dtype, self.width = path, np.dtype(dtype), width
-        self.length = 0
+        self.path, self.dtype, self.width, self.length = path, np.dtype(dtype), width, 0
 
     def __enter__(self) -> Self:
         self._file = self.path.open("wb")
@@ -137,12 +115,7 @@ class ArrayFile:
         self._file.write(np.ascontiguousarray(rows, dtype=self.dtype).data)
         self.length += len(rows)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         with self._file:
             self._file.seek(0)
             self._write_header()
@@ -157,12 +130,7 @@ class ArrayFile:
 class TextArray:
     """Texts in UTF-8, one after the other; slices and lists of rows give arrays of str.
 
-    Args:
-        content: The bytes of all texts.
-        offsets: Where each text begins, and where the last ends.
-
-    Shapes:
-        content: uint8; offsets: int64, (N + 1,)
+    `offsets` says where each text begins in `content`, and where the last ends, (N + 1,).
     """
 
     def __init__(self, content: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
@@ -177,11 +145,10 @@ class TextArray:
         return len(self.offsets) - 1
 
     def __getitem__(self, rows: Any) -> Any:
-        if isinstance(rows, slice) and rows.step in (None, 1):
-            start, stop, _ = rows.indices(len(self))
-            return self._read(start, max(stop, start))
         if isinstance(rows, slice):
-            rows = np.arange(len(self))[rows]
+            rows = range(len(self))[rows]
+            if rows.step == 1:
+                return self._read(rows.start, max(rows.start, rows.stop))
         if np.ndim(rows) == 0:
             row = range(len(self))[int(rows)]
             return self._read(row, row + 1)[0]
@@ -193,25 +160,13 @@ class TextArray:
         return self._read(0, len(self))
 
     def _read(self, start: int, stop: int) -> NDArray[Any]:
-        bounds = np.asarray(self.offsets[start : stop + 1]).tolist()
+        bounds = np.asarray(self.offsets[start : stop + 1])
         content = self.content[bounds[0] : bounds[-1]].tobytes()
-        first = bounds[0]
+        places = pairwise((bounds - bounds[0]).tolist())
         try:
-            return _objects(
-                [
-                    content[low - first : high - first].decode("utf-8", "surrogatepass")
-                    for low, high in pairwise(bounds)
-                ]
-            )
+            return _objects([content[a:b].decode("utf-8", "surrogatepass") for a, b in places])
         except UnicodeDecodeError:
             raise ValueError(f"rows {start} to {stop - 1} are not UTF-8 text") from None
-
-
-def encode_texts(texts: list[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The bytes of texts, and the length of each, (N,)."""
-    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
-    lengths = np.fromiter((len(text) for text in encoded), dtype=np.int64, count=len(encoded))
-    return np.frombuffer(b"".join(encoded), dtype=np.uint8), lengths
 
 
 def _objects(texts: list[str]) -> NDArray[Any]:
@@ -219,23 +174,6 @@ def _objects(texts: list[str]) -> NDArray[Any]:
     result = np.empty(len(texts), dtype=object)
     result[:] = texts
     return result
-
-
-FORMAT = 1
-REQUIRED = ("indptr", "indices", "x", "y", "ids")
-MASKS = ("train", "val", "test")
-HASH_BLOCK = 1 << 24
-DAMAGE = (
-    OSError,
-    ValueError,
-    EOFError,
-    SyntaxError,
-    TokenError,
-    MemoryError,
-    OverflowError,
-    Warning,
-)
-"""What NumPy raises for arrays that are damaged."""
 
 
 class PackError(ValueError):
@@ -280,10 +218,9 @@ class PackedGraph:
 
     def _repr_html_(self) -> str:
         """Size and arrays, for notebooks; nothing is read."""
-        title = f"Packed graph {self.path.name}: {self.num_nodes:,} nodes, "
-        title += f"{self.num_edges // 2:,} edges"
-        arrays = self.header["arrays"]
-        rows = [(name, a.get("dtype", ""), a.get("shape", "")) for name, a in arrays.items()]
+        counts = f"{self.num_nodes:,} nodes, {self.num_edges // 2:,} edges"
+        rows = [(name, a["dtype"], a["shape"]) for name, a in self.header["arrays"].items()]
+        title = f"Packed graph {self.path.name}: {counts}"
         return html_table(title, ("array", "type", "shape"), rows)
 
     @one_line_errors()
@@ -298,8 +235,7 @@ class PackedGraph:
         except DAMAGE as error:
             reason = first_line(error)
             raise PackError(f"{path} is missing or damaged: {reason}. Pack it again.") from None
-        actual = {"dtype": str(array.dtype), "shape": list(array.shape)}
-        for key, value in actual.items():
+        for key, value in (("dtype", str(array.dtype)), ("shape", list(array.shape))):
             if value != expected[key]:
                 raise PackError(f"{path} must have {key} {expected[key]}, got {value}.")
         return array
@@ -409,6 +345,13 @@ class PackedGraph:
         hashes = {name: array["sha256"] for name, array in self.header["arrays"].items()}
         return sha256(json.dumps(hashes, sort_keys=True).encode()).hexdigest()
 
+    @property
+    def edges_hash(self) -> str:
+        """A hash of the edges and their weights, which labels and features do not change."""
+        arrays, names = self.header["arrays"], ("indptr", "indices", "edge_weight")
+        hashes = [arrays[name]["sha256"] for name in names if name in arrays]
+        return sha256("\n".join(hashes).encode()).hexdigest()
+
     def row_blocks(
         self, memory: str | int, *, row_bytes: int | None = None, edge_bytes: int | None = None
     ) -> Iterator[slice]:
@@ -421,35 +364,36 @@ class PackedGraph:
             row_bytes: Bytes per node. Default: its features in float32, and 8 for `indptr`.
             edge_bytes: Bytes per entry of `indices`. Default: its size, and that of the weight.
         """
-        limit = parse_size(memory)
         if row_bytes is None:
             row_bytes = 8 + 4 * self.num_features
         if edge_bytes is None:
             edge_bytes = self.indices.itemsize + (0 if self.edge_weight is None else 4)
-        start = 0
-        while start < self.num_nodes:
-            stop = self._block_end(start, limit, row_bytes, edge_bytes)
-            yield slice(start, stop)
-            start = stop
+        return fitting_rows(self.indptr, parse_size(memory), row_bytes, edge_bytes)
 
-    def _block_end(self, start: int, limit: int, row_bytes: int, edge_bytes: int) -> int:
-        """The last row that fits, by bisection: the cost of rows grows with their number."""
-        low, high, first = start + 1, self.num_nodes, int(self.indptr[start])
+
+def fitting_rows(
+    pointers: NDArray[Any], limit: int, row_bytes: int, edge_bytes: int
+) -> Iterator[slice]:
+    """Slices that cover all rows, each the longest within a limit, or one row; by bisection."""
+    start, end = 0, len(pointers) - 1
+    while start < end:
+        low, high, first = start + 1, end, int(pointers[start])
         while low < high:
             middle = (low + high + 1) // 2
-            edges = int(self.indptr[middle]) - first
+            edges = int(pointers[middle]) - first
             if (middle - start) * row_bytes + edges * edge_bytes <= limit:
                 low = middle
             else:
                 high = middle - 1
-        return low
+        yield slice(start, low)
+        start = low
 
 
 def file_hash(path: Path) -> str:
     """SHA-256 of a file, read in blocks."""
     digest = sha256()
     with path.open("rb") as file:
-        while block := file.read(HASH_BLOCK):
+        while block := file.read(1 << 24):
             digest.update(block)
     return digest.hexdigest()
 

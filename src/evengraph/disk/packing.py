@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -56,26 +55,17 @@ from evengraph.tables.notes import Notes
 from evengraph.tables.open import edge_tables_of, find_table
 from evengraph.tables.read import table_suffix
 
-BASE = 2**29
-"""Memory of the process before it reads anything: Python, torch and Arrow."""
-
-ENGINE_SHARE = 0.75
-"""Share of the other memory that DuckDB may take; the rest is for batches of rows."""
+BASE = 2**29  # memory of the process before it reads anything: Python, torch and Arrow
+ENGINE_SHARE = 0.75  # of the other memory for DuckDB; the rest is for batches of rows
+Tables = str | Path | Sequence[str | Path]
+NODE_BYTES = 100  # of a node: class, popularity, order by class, and copies while they are made
+# drawn at once: the same for any memory, so that the graph is the same
+BLOCK_PAIRS, BLOCK_ROWS = 1 << 20, 1 << 17
 
 
 @dataclass(kw_only=True)
 class TablePacker:
-    """Packs a nodes table and an edges table.
-
-    Args:
-        nodes: Files of the nodes table.
-        edges: Files of the edges table.
-        columns: The columns that were named.
-        drop: Columns of either table to leave out.
-        dtype: Of the features.
-        memory: Bytes that the process may take.
-        progress: Is told how far each stage is.
-    """
+    """Packs a nodes table and an edges table; `columns` are those that were named."""
 
     nodes: TableFiles
     edges: TableFiles
@@ -94,6 +84,7 @@ class TablePacker:
             "drop": list(self.drop),
             "dtype": self.dtype,
         }
+        self._room = max(self.memory - BASE, self.memory // 4)  # bytes for data
         with PackWriter(path, source) as self.writer:
             database = self.writer.folder / "work.duckdb"
             self.engine = Engine(database, int(ENGINE_SHARE * self._room), self.progress)
@@ -114,20 +105,14 @@ class TablePacker:
                 notes=[note for stage in facts.values() for note in stage.get("notes", ())],
             )
 
-    @property
-    def _room(self) -> int:
-        """Bytes for data."""
-        return max(self.memory - BASE, self.memory // 4)
-
     def _run(self, stage: Any) -> None:
         """Run a stage unless it is finished, and write its facts into the journal."""
         name = stage.__name__.removeprefix("_")
         if not self.writer.is_done(name):
             self.writer.finish(name, **stage())
-        if name == "convert" and not self.nodes.is_parquet:
-            self.table = TableFiles((self.writer.folder / "nodes.parquet",))
-        elif name == "convert":
-            self.table = self.nodes
+        if name == "convert":
+            converted = TableFiles((self.writer.folder / "nodes.parquet",))
+            self.table = self.nodes if self.nodes.is_parquet else converted
         if name == "plan":
             self.columns = TableColumns(**self.writer.facts["plan"]["columns"])
 
@@ -144,9 +129,7 @@ class TablePacker:
             raise ValueError(f"{self.nodes.name} has no rows; at least one node is needed.")
         edge_columns = [name for name in self.edges.columns if name not in self.drop]
         known = [*self.edges.columns, *self.table.columns]
-        for name in self.drop:
-            if name not in known:
-                check_columns(nodes, [name], "nodes")
+        check_columns(nodes, [name for name in self.drop if name not in known], "nodes")
         head = self.engine.frame(f"{self.edges.query(edge_columns)} LIMIT {CHECKED_EDGES}")
         head.attrs["file"] = self.edges.name
         ends = edge_ends(head, self.columns, Notes())
@@ -156,9 +139,7 @@ class TablePacker:
         if columns.label is None:
             notes.add(NoteKind.NO_LABEL, "No label column: every node is unlabelled.")
         used = {columns.source, columns.target, columns.weight}
-        left_out = [name for name in edge_columns if name not in used]
-        if left_out:
-            names = ", ".join(map(repr, left_out))
+        if names := ", ".join(repr(name) for name in edge_columns if name not in used):
             notes.add(NoteKind.FEATURES, f"Left out columns of {self.edges.name}: {names}.")
         columns = replace(columns, type=None, edge_time=None, directed=False)
         return {"columns": asdict(columns), "notes": list(notes), "num_nodes": nodes.num_rows}
@@ -207,9 +188,8 @@ class TablePacker:
 
     def _features(self) -> dict[str, Any]:
         """Fit the encoders and write the features."""
-        nodes = self._node_table()
+        nodes, roles = self._node_table(), self.columns.of_nodes.values()
         self.progress("fitting encoders", None)
-        roles = self.columns.of_nodes.values()
         free = [column for column in nodes.columns if column not in roles]
         stride = fitting_stride(nodes, free, self._room)
         encoder, notes = fit_encoder(self._node_table(stride), self.columns)
@@ -221,11 +201,6 @@ class TablePacker:
 
     def _node_table(self, stride: int = 1) -> NodeTable:
         return NodeTable(self.table, self.nodes.name, stride=stride, drop=self.drop)
-
-
-MIN_MEMORY = 2**28
-DTYPES = ("float32", "float16")
-Tables = str | Path | Sequence[str | Path]
 
 
 @one_line_errors()
@@ -260,47 +235,37 @@ def pack(
         progress: Called with the name of a stage and the share of it that is done.
         columns: The column arguments of `from_frames`.
     """
-    if dtype not in DTYPES:
-        raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}.")
+    if dtype not in ("float32", "float16"):
+        raise ValueError(f"dtype must be one of float32, float16, got {dtype!r}.")
     limit = memory_limit(memory)
     if is_packed(data):
         raise ValueError(f"{data} is packed already.")
     tables = _find_tables(data, edges, columns)
     if tables is None:
         return _pack_in_memory(data, path, edges, dtype, root, drop=drop, **columns)
-    nodes_files, edges_files = tables
     packer = TablePacker(
-        nodes=nodes_files,
-        edges=edges_files,
+        nodes=tables[0],
+        edges=tables[1],
         columns=TableColumns(**columns),
         drop=drop,
         dtype=dtype,
         memory=limit,
         progress=progress,
     )
-    with _full_disk(path):
-        return packer.pack(Path(path))
-
-
-@contextmanager
-def _full_disk(path: str | Path) -> Iterator[None]:
-    """Let the error of a full disk name the folder; DuckDB and NumPy name a file of theirs or none.
-
-    What was packed stays, so that the same call goes on when there is space.
-    """
     try:
-        yield
+        return packer.pack(Path(path))
     except Exception as error:
         full = os.strerror(errno.ENOSPC)
         if full not in str(error):
             raise
+        # name the folder: DuckDB and NumPy name a file of theirs or none
         raise OSError(errno.ENOSPC, full, str(path)) from None
 
 
 def memory_limit(memory: str | int | None) -> int:
     """Bytes to use: those that were given, else half of what is free."""
     limit = available_memory() // 2 if memory is None else parse_size(memory)
-    if limit < MIN_MEMORY:
+    if limit < 2**28:
         raise ValueError(f"memory must be at least 256MiB, got {memory or limit}.")
     return limit
 
@@ -351,13 +316,6 @@ def _pack_in_memory(
         columns=asdict(replace(tables.columns, type=None, relations=None)),
         notes=notes,
     )
-
-
-NODE_BYTES = 100
-"""Memory per node: class, popularity, order by class, and copies while they are made."""
-
-BLOCK_PAIRS, BLOCK_ROWS = 1 << 20, 1 << 17
-"""Drawn at once: the same for any memory, so that the graph is the same."""
 
 
 def pack_toy(
@@ -415,7 +373,13 @@ def pack_toy(
             draw = PairSampler(streams[1], labels, sizes, homophily)
             _draw_edges(writer, draw, round(num_nodes * degree / 2), memory // 2, progress)
             writer.finish("edges")
-        _write_features(writer, streams[2], labels, num_features, num_classes, dtype, progress)
+        orders = word_orders(streams[2], num_features, num_classes)
+        with ArrayFile(writer.folder / "x.npy", dtype, num_features) as x:
+            for start in range(0, num_nodes, BLOCK_ROWS):
+                progress("drawing features", start / num_nodes)
+                block = labels[start : start + BLOCK_ROWS]
+                rank = word_ranks(streams[2], len(block), num_features)
+                x.append(word_features(streams[2], block, rank, orders))
         writer.write("y", labels.astype(np.int32))
         writer.write("ids", np.arange(num_nodes))
         progress("writing checksums", None)
@@ -426,31 +390,18 @@ def pack_toy(
 def _draw_edges(
     writer: PackWriter, draw: PairSampler, num_pairs: int, memory: int, progress: Progress
 ) -> None:
+    from pyarrow import Table
+
     num_nodes = len(draw.labels)
     engine = Engine(writer.folder / "work.duckdb", memory, progress)
     try:
         engine.run("CREATE OR REPLACE TABLE links (s BIGINT, t BIGINT)")
         for start in range(0, num_pairs, BLOCK_PAIRS):
             progress("drawing edges", start / num_pairs)
-            engine.insert("links", np.divmod(draw(min(BLOCK_PAIRS, num_pairs - start)), num_nodes))
+            ends = np.divmod(draw(min(BLOCK_PAIRS, num_pairs - start)), num_nodes)
+            engine.connection.register("pairs", Table.from_arrays(ends, names=["s", "t"]))
+            engine.run("INSERT INTO links SELECT * FROM pairs", ordered=False)
+            engine.connection.unregister("pairs")
         write_edges(engine, writer, num_nodes, weighted=False)
     finally:
         engine.close()
-
-
-def _write_features(
-    writer: PackWriter,
-    rng: np.random.Generator,
-    labels: np.ndarray[tuple[int], np.dtype[np.int64]],
-    num_features: int,
-    num_classes: int,
-    dtype: str,
-    progress: Progress,
-) -> None:
-    orders = word_orders(rng, num_features, num_classes)
-    with ArrayFile(writer.folder / "x.npy", dtype, num_features) as x:
-        for start in range(0, len(labels), BLOCK_ROWS):
-            progress("drawing features", start / len(labels))
-            block = labels[start : start + BLOCK_ROWS]
-            rank = word_ranks(rng, len(block), num_features)
-            x.append(word_features(rng, block, rank, orders))

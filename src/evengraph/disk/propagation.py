@@ -7,14 +7,12 @@ matrix in memory (`ops.sparse`), so that products are equal bit by bit.
 from __future__ import annotations
 
 import math
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
 from pathlib import Path
-from time import monotonic, sleep
-from typing import Any, Literal, NamedTuple, Protocol, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -23,117 +21,82 @@ from torch import Tensor
 
 from evengraph.core.machine import format_size
 from evengraph.core.rng import generator
+from evengraph.disk.packed_graph import PackedGraph, fitting_rows
 from evengraph.disk.tables import (
     ArrayTable,
     ColumnTable,
-    DerivedTable,
     JoinedTable,
     Rows,
     Table,
+    check_disk,
     joined_hash,
     product_table,
     row_slices,
     scaled_table,
+    wait_until,
 )
 from evengraph.nn.members import HOPS, LENGTH, Components, Views, averaged_over_similar
-from evengraph.ops.features import EXTRA, LARGEST, SEED, Scaling, eigenvectors, sample_step
+from evengraph.ops.features import EXTRA, LARGEST, SEED, eigenvectors
 from evengraph.ops.sparse import csr, product
 from evengraph.training.ranks import ALONE, Ranks
 
+# `symmetric` and `row` have self-loops, as in `normalise`; `mean` is over neighbours alone
 Kind = Literal["symmetric", "row", "mean", "mean transposed"]
-"""`symmetric` and `row` have self-loops, as in `normalise`; `mean` is over neighbours alone."""
-
 ENTRY_BYTES = 48  # of an entry while its block is made
 KEPT_BYTES = 8  # of an entry in a block: a column and a value
 PASS = 2**22  # entries that are read at a time where only sums are wanted
+BUFFERS = 3  # of the columns: the start, the current step and the next one
+FLOAT = 4
+FACTOR = 8  # bytes of a node's factor in the matrix
+LINE = 16  # columns of a cache line: rows that begin within one are read more slowly
+FEWER = 4  # times as few columns at a time are worth keeping the matrix
+SHARE = 0.125  # of the memory for the block of rows that is being made
+CPU = torch.device("cpu")
+GPU_SHARE = 0.8  # of the free memory of a GPU
+VERSION = "1"  # of the results; incremented when the same input gives other numbers
+Progress = Callable[[str, float], None]  # the name of a stage, and the share of it that is done
+MOST_ROWS, LEAST_ROWS = 2**14, 2**8  # of a block
+ROWS_SHARE = 64  # of the memory are in a block; reading and evaluating it takes several copies
+ONE = torch.tensor(1.0)
+SIMILAR_BYTES = 3_000  # per node, while similar nodes are searched for
 
 
-class Links(Protocol):
-    """A graph in CSR form, both directions of every edge, columns ascending in each row."""
-
-    @property
-    def num_nodes(self) -> int:
-        """N."""
-        ...
-
-    @property
-    def content_hash(self) -> str:
-        """A hash of the content."""
-        ...
-
-    def array(self, name: str) -> NDArray[Any]:
-        """`indptr`, `indices` or `edge_weight`, as a memory map that is opened by every call."""
-        ...
-
-    @property
-    def edge_weight(self) -> NDArray[Any] | None:
-        """Weights of the edges; None if there are none."""
-        ...
-
-
-@dataclass(frozen=True, eq=False)
 class Operator:
-    """left (A + loops) right, where left and right are diagonal.
+    """left (A + loops) right, where left and right are diagonal, of a graph and a kind."""
 
-    Args:
-        links: The graph.
-        kind: Which normalisation.
-    """
-
-    links: Links
-    kind: Kind
-
-    @property
-    def num_nodes(self) -> int:
-        """Rows and columns."""
-        return self.links.num_nodes
+    def __init__(self, links: PackedGraph, kind: Kind) -> None:
+        self.links, self.kind, self.num_nodes = links, kind, links.num_nodes
+        self.has_loops = kind in ("symmetric", "row")
 
     @property
     def num_entries(self) -> int:
         """Entries of all rows, self-loops included."""
         return int(self.links.array("indptr")[-1]) + self.has_loops * self.num_nodes
 
-    @property
-    def has_loops(self) -> bool:
-        """Whether every node is its own neighbour, too."""
-        return self.kind in ("symmetric", "row")
-
     def blocks(self, memory: int) -> Iterator[slice]:
         """Slices of rows, each of which takes at most so many bytes; at least one row."""
-        pointers = self.links.array("indptr")
-        room, start = max(memory // ENTRY_BYTES, 1), 0
-        while start < self.num_nodes:
-            stop = _block_end(pointers, start, room)
-            yield slice(start, stop)
-            start = stop
+        return fitting_rows(self.links.array("indptr"), max(memory // ENTRY_BYTES, 1), 1, 1)
 
     def block(self, rows: slice) -> Tensor:
         """Some rows as a sparse CSR tensor, (rows, N)."""
         pointers, columns, weights = self._entries(rows)
         own = np.arange(rows.start, rows.stop)
-        if self.has_loops:
-            positions = _loop_positions(pointers, columns, own)
+        if self.has_loops:  # each among the ascending columns of its row
+            below = columns < np.repeat(own, np.diff(pointers))
+            counts = np.concatenate([[0], np.cumsum(below)])
+            positions = pointers[:-1] + counts[pointers[1:]] - counts[pointers[:-1]]
             columns = np.insert(columns, positions, own)
             weights = None if weights is None else np.insert(weights, positions, np.float32(1))
             pointers = pointers + np.arange(len(pointers))
         owners = np.repeat(own, np.diff(pointers))
-        values = self._read_values(owners, columns, weights)
-        ends, others, entries = (torch.from_numpy(part) for part in (pointers, columns, values))
+        # in double precision, in the order of `normalise`
+        values = self._factor[columns if self.kind == "mean transposed" else owners]
+        values = values if weights is None else values * weights
+        if self.kind == "symmetric":
+            values = values * self._factor[columns]
+        parts = pointers, columns, values.astype(np.float32)
+        ends, others, entries = (torch.from_numpy(part) for part in parts)
         return csr(ends, others, entries, (len(own), self.num_nodes))
-
-    def _read_values(
-        self, rows: NDArray[Any], columns: NDArray[Any], weights: NDArray[Any] | None
-    ) -> NDArray[np.float32]:
-        """One value per entry, computed in double precision in the order of `normalise`."""
-        factor = self._factor
-        if self.kind == "mean transposed":
-            values = factor[columns] if weights is None else factor[columns] * weights
-        else:
-            values = factor[rows] if weights is None else factor[rows] * weights
-            if self.kind == "symmetric":
-                values = values * factor[columns]
-        result: NDArray[np.float32] = values.astype(np.float32)
-        return result
 
     def _entries(
         self, rows: slice
@@ -150,80 +113,22 @@ class Operator:
 
     @cached_property
     def _mean_weight(self) -> float:
-        """The mean of all weights, which the weights are divided by."""
         weights = self.links.array("edge_weight")
         starts = range(0, len(weights), PASS)
         total = sum(float(weights[i : i + PASS].sum(dtype=np.float64)) for i in starts)
         return total / len(weights) if total else 1.0
 
     @cached_property
-    def _factor(self) -> NDArray[np.float64]:
+    def _factor(self) -> NDArray[Any]:
         """What the entries of a row, or of a row and a column, are multiplied with, (N,)."""
-        degree = self._degrees + (1.0 if self.has_loops else 0.0)
-        if self.kind == "symmetric":
-            root: NDArray[np.float64] = degree**-0.5
-            return root
-        return 1 / np.where(degree, degree, 1)
-
-    @cached_property
-    def _degrees(self) -> NDArray[np.float64]:
-        """Sums of the weights of each node's edges, without self-loops, (N,)."""
-        if self.links.edge_weight is None:
-            return np.diff(self.links.array("indptr")).astype(np.float64)
-        degrees = np.zeros(self.num_nodes)
-        for rows in self.blocks(PASS * ENTRY_BYTES):
-            pointers, _, weights = self._entries(rows)
-            assert weights is not None
-            owners = np.repeat(np.arange(len(pointers) - 1), np.diff(pointers))
-            degrees[rows] = np.bincount(owners, weights, minlength=len(pointers) - 1)
-        return degrees
-
-
-def log_degrees(links: Links) -> NDArray[np.float32]:
-    """The logarithm of one plus the number of neighbours of each node, (N,)."""
-    counts = torch.from_numpy(np.diff(links.array("indptr"))).float()
-    result: NDArray[np.float32] = counts.log1p().numpy()
-    return result
-
-
-def _block_end(pointers: NDArray[Any], start: int, room: int) -> int:
-    """The end of the longest block from a row on that has at most `room` entries, loops included.
-
-    Bisection: the number of entries, and of rows, grows with the end.
-    """
-    low, high, first = start + 1, len(pointers) - 1, int(pointers[start])
-    while low < high:
-        middle = (low + high + 1) // 2
-        if int(pointers[middle]) - first + middle - start <= room:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def _loop_positions(
-    pointers: NDArray[np.int64], columns: NDArray[Any], own: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Where the column of each row's own node belongs among its ascending columns."""
-    below = columns < np.repeat(own, np.diff(pointers))
-    counts = np.concatenate([[0], np.cumsum(below)])
-    positions: NDArray[np.int64] = pointers[:-1] + counts[pointers[1:]] - counts[pointers[:-1]]
-    return positions
-
-
-BUFFERS = 3  # of the columns: the start, the current step and the next one
-FLOAT = 4
-FACTOR = 8  # bytes of a node's factor in the matrix
-LINE = 16  # columns of a cache line: rows that begin within one are read more slowly
-FEWER = 4  # times as few columns at a time are worth keeping the matrix
-SHARE = 0.125  # of the memory for the block of rows that is being made
-CPU = torch.device("cpu")
-GPU_SHARE = 0.8  # of the free memory of a GPU
-VISIBLE = 90.0  # seconds until a file is seen by other machines; NFS looks again after 60
-VERSION = "1"  # of the results; incremented when the same input gives other numbers
-
-Progress = Callable[[str, float], None]
-"""Called with the name of a stage and the share of it that is done."""
+        degree = np.diff(self.links.array("indptr")).astype(np.float64)
+        if self.links.edge_weight is not None:  # sums of weights
+            for rows in self.blocks(PASS * ENTRY_BYTES):
+                pointers, _, weights = self._entries(rows)
+                owners = np.repeat(np.arange(len(pointers) - 1), np.diff(pointers))
+                degree[rows] = np.bincount(owners, weights, minlength=len(pointers) - 1)
+        degree += self.has_loops
+        return degree**-0.5 if self.kind == "symmetric" else 1 / np.where(degree, degree, 1)
 
 
 class Walk(NamedTuple):
@@ -232,14 +137,6 @@ class Walk(NamedTuple):
     kind: Kind
     steps: int
     teleport: float = 0.0
-
-    @property
-    def transposed(self) -> Walk:
-        """The walk of the transposed matrix."""
-        kinds: dict[Kind, Kind] = {"mean": "mean transposed", "mean transposed": "mean"}
-        if self.kind == "row":
-            raise ValueError("The transpose of row normalisation is not available in blocks.")
-        return self._replace(kind=kinds.get(self.kind, self.kind))
 
     def __str__(self) -> str:
         return f"{self.kind} {self.steps} {self.teleport!r}"
@@ -251,22 +148,12 @@ def no_progress(stage: str, share: float) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Workspace:
-    """A graph on disk, and where and with how much memory to work on it.
+    """A graph on disk, and where and with how much memory to work on it."""
 
-    Args:
-        links: The graph.
-        folder: Where results are stored, each under a hash of what it was computed from. What is
-            there is not computed again.
-        memory: Bytes to use.
-        device: Where products are computed; blocks are sent there one at a time.
-        progress: Called as a stage goes on.
-        ranks: The processes that share the work; the folder must be the same for all of them.
-    """
-
-    links: Links
-    folder: Path
+    links: PackedGraph
+    folder: Path  # results, each under a hash of what it was computed from; the same for all ranks
     memory: int
-    device: torch.device = CPU
+    device: torch.device = CPU  # blocks are sent there one at a time
     progress: Progress = no_progress
     ranks: Ranks = ALONE
 
@@ -277,29 +164,30 @@ class Workspace:
         if not walk.teleport and walk.steps > 1:  # whose first steps may be stored
             table = self.propagate(table, walk._replace(steps=walk.steps - 1), stage)
             walk = walk._replace(steps=1)
-        key = joined_hash(VERSION, self.links.content_hash, table.content_hash, str(walk))
-        result = ColumnTable(self.folder / key[:24], table.shape, key)
-        return self._fill(_Strips(self, result, table, stage, walk))
-
-    def _fill(self, compute: _Strips) -> Table:
-        """A table that is computed in strips of columns, unless it is stored already."""
-        result = compute.result
+        key = joined_hash(VERSION, self.links.edges_hash, table.content_hash, str(walk))
+        result, total = ColumnTable(self.folder / key[:24], table.shape, key), table.shape[1]
         strips = self.ranks.once(lambda: self._strips(result))
-        if strips:
-            self._check_disk(result, sum(strip.stop - strip.start for strip in strips))
-            self.ranks.each(compute, strips)
-            if not self.ranks.is_alone:  # the last strip was another's
-                self.progress(compute.stage, 1.0)
+        if not strips:
+            return self._complete(result)
+        self._check_disk(result, sum(strip.stop - strip.start for strip in strips))
+        # made now: it plans with the memory that is free before columns load
+        matrix = _Blocks(Operator(self.links, walk.kind), self.limit, self.device)
+
+        def compute(columns: slice) -> None:
+            start, width = columns.start / total, (columns.stop - columns.start) / total
+            values = self.load(table, columns)
+            for step, after in enumerate(matrix.walk(values, walk), start=1):
+                self.progress(stage, start + width * step / walk.steps)
+                values = after
+            result.write(columns.start, values.cpu().numpy())
+
+        self.ranks.each(compute, strips)
+        if not self.ranks.is_alone:  # the last strip was another's
+            self.progress(stage, 1.0)
         return self._complete(result)
 
     def store(self, name: str, table: Table, compute: Callable[[Tensor], Tensor]) -> Table:
-        """A table of the same shape that is computed in memory, unless it is stored already.
-
-        Args:
-            name: What is computed.
-            table: What it is computed from.
-            compute: Takes all rows and returns as many.
-        """
+        """What is computed from all rows in memory, as many rows, unless it is stored already."""
         key = joined_hash(VERSION, name, table.content_hash)
         result = ColumnTable(self.folder / key[:24], table.shape, key)
 
@@ -313,8 +201,7 @@ class Workspace:
 
     def _strips(self, result: ColumnTable) -> list[slice]:
         """The columns that are missing, in strips that fit in memory; some for every process."""
-        gaps = result.missing()
-        if not gaps:
+        if not (gaps := result.missing()):
             return []
         missing = sum(end - first for first, end in gaps)
         width = min(self._width(), ceil(missing / self.ranks.size))
@@ -326,14 +213,8 @@ class Workspace:
 
     def _complete(self, result: ColumnTable) -> ColumnTable:
         """The table, once all columns are seen from here: other machines may have written them."""
-        started = monotonic()
-        while result.missing():
-            if monotonic() - started > VISIBLE:
-                raise OSError(
-                    f"{result.folder} lacks columns that another machine has computed: it must be "
-                    "on a disk that all machines share."
-                )
-            sleep(0.05)
+        lacks = f"{result.folder} lacks columns that another machine has computed: it"
+        wait_until(lambda: not result.missing(), lacks)
         return result
 
     def load(self, table: Table, columns: slice) -> Tensor:
@@ -373,65 +254,28 @@ class Workspace:
         return min(self.memory, int(GPU_SHARE * free))
 
     def _check_disk(self, table: Table, columns: int) -> None:
-        """Raise OSError if the result does not fit on the disk."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        free, needed = shutil.disk_usage(self.folder).free, FLOAT * table.shape[0] * columns
-        if needed > free:
-            raise OSError(
-                f"{self.folder} needs {format_size(needed)} for propagated features, and "
-                f"{format_size(free)} are free."
-            )
-
-
-@dataclass(frozen=True, eq=False)
-class _Strips:
-    """Computes strips of columns of a propagated table.
-
-    Args:
-        space: The graph, and how to work on it.
-        result: Where to write.
-        table: What it is computed from.
-        stage: What progress is called.
-        walk: How to propagate.
-    """
-
-    space: Workspace
-    result: ColumnTable
-    table: Table
-    stage: str
-    walk: Walk
-
-    @cached_property
-    def _matrix(self) -> _Blocks:
-        space = self.space
-        return _Blocks(Operator(space.links, self.walk.kind), space.limit, space.device)
-
-    def __call__(self, columns: slice) -> None:
-        """Propagate some columns and write them."""
-        matrix = self._matrix  # first: it plans with the memory that is free before columns load
-        total = self.table.shape[1]
-        start, width = columns.start / total, (columns.stop - columns.start) / total
-        values = self.space.load(self.table, columns)
-        for step, after in enumerate(matrix.walk(values, self.walk), start=1):
-            self.space.progress(self.stage, start + width * step / self.walk.steps)
-            values = after
-        self.result.write(columns.start, values.cpu().numpy())
+        check_disk(self.folder, FLOAT * table.shape[0] * columns, "propagated features")
 
 
 class _Blocks:
     """The blocks of a matrix; they stay in memory from step to step where all of them fit."""
 
     def __init__(self, operator: Operator, memory: int, device: torch.device) -> None:
-        self.operator, self.device = operator, device
+        self.operator, self.device, self.memory = operator, device, memory
         self.rows = list(operator.blocks(int(SHARE * memory)))
-        self.memory = memory
+        self.stored: list[Tensor] = []
 
     def walk(self, start: Tensor, walk: Walk) -> Iterator[Tensor]:
         """The columns after each step; the last ones are the result."""
         current, other = start, torch.empty_like(start)
-        keep = self._all_fit(start)
+        left = self.memory - int(SHARE * self.memory) - FACTOR * self.operator.num_nodes
+        entries = KEPT_BYTES * self.operator.num_entries
+        keep = entries <= left - BUFFERS * FLOAT * start.numel()  # all of them, beside the columns
+        if keep and not self.stored:
+            self.stored = list(map(self._block, self.rows))
         for step in range(walk.steps):
-            for rows, block in self._each(keep):
+            blocks = self.stored if keep else map(self._block, self.rows)
+            for rows, block in zip(self.rows, blocks, strict=True):
                 moved = product(block, current)
                 if walk.teleport:
                     moved.mul_(1 - walk.teleport).add_(start[rows] * walk.teleport)
@@ -441,37 +285,13 @@ class _Blocks:
             current, other = other, spare
             yield current
 
-    def _each(self, keep: bool) -> Iterator[tuple[slice, Tensor]]:
-        if keep:
-            yield from zip(self.rows, self._stored, strict=True)
-            return
-        for rows in self.rows:
-            yield rows, self.operator.block(rows).to(self.device)
-
-    @cached_property
-    def _stored(self) -> list[Tensor]:
-        return [self.operator.block(rows).to(self.device) for rows in self.rows]
-
-    def _all_fit(self, columns: Tensor) -> bool:
-        """Whether all blocks fit beside the columns."""
-        entries = self.operator.num_entries
-        left = self.memory - int(SHARE * self.memory) - FACTOR * self.operator.num_nodes
-        return KEPT_BYTES * entries <= left - BUFFERS * FLOAT * columns.numel()
-
-
-MOST_ROWS, LEAST_ROWS = 2**14, 2**8  # of a block
-ROWS_SHARE = 64  # of the memory are in a block; reading and evaluating it takes several copies
+    def _block(self, rows: slice) -> Tensor:
+        return self.operator.block(rows).to(self.device)
 
 
 @dataclass(frozen=True, eq=False)
 class RowBlocks:
-    """Some rows of a table, in an order of their own.
-
-    Args:
-        table: The table.
-        nodes: Which of its rows, (n,).
-        size: Rows of a block.
-    """
+    """Some rows of a table, in an order of their own, in blocks of `size`."""
 
     table: Table
     nodes: Tensor
@@ -505,36 +325,11 @@ def block_rows(width: int, memory: int) -> int:
     return min(max(rows, LEAST_ROWS), MOST_ROWS)
 
 
-def degree_table(links: Links) -> ArrayTable:
+def degree_table(links: PackedGraph) -> ArrayTable:
     """The logarithm of one plus the number of neighbours, one column."""
-    column = log_degrees(links)[:, None]
-    return ArrayTable(lambda: column, joined_hash("log degree", links.content_hash))
-
-
-def own_columns(x: Table, links: Links, *, degree: bool) -> Table:
-    """The features of a node, with its log degree if asked for."""
-    return JoinedTable([x, degree_table(links)]) if degree else x
-
-
-def mean_tables(own: Table, space: Workspace, hops: int) -> list[Table]:
-    """The means over neighbours, over their means and so on."""
-    walks = (Walk("mean", hop) for hop in range(1, hops + 1))
-    return [space.propagate(own, walk, f"means, hop {walk.steps}") for walk in walks]
-
-
-def fit_scaling(table: Table) -> Scaling:
-    """Measure the columns of a table in one pass."""
-    sample = torch.arange(0, table.shape[0], sample_step(*table.shape))
-    return Scaling.measure(table.read(sample), map(table.read, row_slices(table.shape[0])))
-
-
-def rescaled_table(table: Table, scaling: Scaling) -> DerivedTable:
-    """A table with scaled columns."""
-    content = "rescaled", [part.float() for part in scaling]
-    return DerivedTable(table, lambda rows, some: scaling(rows)[:, some], table.shape[1], content)
-
-
-ONE = torch.tensor(1.0)
+    counts = torch.from_numpy(np.diff(links.array("indptr"))).float()
+    column = counts.log1p().numpy()[:, None]
+    return ArrayTable(lambda: column, joined_hash("log degree", links.edges_hash))
 
 
 def component_table(
@@ -565,8 +360,8 @@ def _principal_components(
     sketch = torch.randn(num_features, width, generator=generator(SEED))
     once = space.ranks.once
     rows = space.propagate(product_table(x, sketch), walk, f"{stage}: sketch")
-    start = _squarable(rows, space)
-    back = space.propagate(start, walk.transposed, f"{stage}: transposed")
+    transposed = walk._replace(kind="mean transposed") if walk.kind == "mean" else walk
+    back = space.propagate(_squarable(rows, space), transposed, f"{stage}: transposed")
     basis = once(lambda: torch.linalg.qr(cross_product(x, back)).Q)
     rows = space.propagate(product_table(x, basis), walk, stage)
     centred = _squarable(rows, space)
@@ -601,12 +396,8 @@ def _squarable(table: Table, space: Workspace) -> Table:
     """Centred rows whose products stay finite; directions do not depend on their scale."""
     means = space.ranks.once(lambda: column_means(table))
     centred = scaled_table(table, means, ONE)
-
-    def furthest() -> Tensor:
-        slices = row_slices(table.shape[0])
-        return torch.stack([centred.read(rows).abs().max() for rows in slices]).max()
-
-    largest = space.ranks.once(furthest)
+    slices = row_slices(table.shape[0])
+    largest = space.ranks.once(lambda: max(centred.read(rows).abs().max() for rows in slices))
     if largest <= LARGEST:
         return centred
     return scaled_table(centred, torch.zeros(table.shape[1]), 1 / largest)
@@ -620,9 +411,6 @@ def _weighted_mean(table: Table, mean: Callable[[Tensor], Tensor]) -> Tensor:
     ]
     total: Tensor = torch.stack(parts).sum(0)
     return total
-
-
-SIMILAR_BYTES = 3_000  # per node, while similar nodes are searched for
 
 
 def view_tables(views: Views, x: Table, space: Workspace, *, fit: bool = False) -> dict[str, Table]:
@@ -639,7 +427,17 @@ def view_tables(views: Views, x: Table, space: Workspace, *, fit: bool = False) 
     if "semantic" in views.names:
         tables["semantic"] = _semantic(views, tables["structural"], space, fit)
     if "ego" in views.names:
-        tables["ego"] = _ego(views, x, space, fit)
+        if len(views.ego) > HOPS + 1:
+            raise ValueError("Relations are not available for graphs on disk.")
+        joined = JoinedTable(
+            [
+                component_table(part, x, space, Walk("mean", hops), fit=fit, stage=stage)
+                for hops, part in enumerate(cast(Iterable[Components], views.ego))
+                for stage in [f"ego view, hop {hops}"]
+            ]
+        )
+        scale = torch.tensor(1 / math.sqrt(len(views.ego)))
+        tables["ego"] = scaled_table(joined, torch.zeros(joined.shape[1]), scale)
     return {name: tables[name] for name in views.names}
 
 
@@ -662,22 +460,3 @@ def _semantic(views: Views, structural: Table, space: Workspace, fit: bool) -> T
     if fit:
         views.semantic_scale = space.ranks.once(lambda: scale_of(rows))
     return scaled_table(rows, torch.zeros(rows.shape[1]), views.semantic_scale)
-
-
-def _ego(views: Views, x: Table, space: Workspace, fit: bool) -> Table:
-    if len(views.ego) > HOPS + 1:
-        raise ValueError("Relations are not available for graphs on disk.")
-    parts = [
-        component_table(
-            cast(Components, part),
-            x,
-            space,
-            Walk("mean", hops),
-            fit=fit,
-            stage=f"ego view, hop {hops}",
-        )
-        for hops, part in enumerate(views.ego)
-    ]
-    joined = JoinedTable(parts)
-    width = joined.shape[1]
-    return scaled_table(joined, torch.zeros(width), torch.tensor(1 / math.sqrt(len(parts))))

@@ -7,10 +7,9 @@ Loading a shard then reads nothing but its own rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from math import ceil
 from pathlib import Path
-from time import monotonic, sleep
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,36 +19,25 @@ from torch import Tensor
 
 from evengraph.core.rng import generator
 from evengraph.core.task import Task
-from evengraph.disk.propagation import FLOAT, VISIBLE, Progress, Workspace
-from evengraph.disk.tables import Table, scratch_folder
+from evengraph.disk.propagation import FLOAT, Progress, Workspace
+from evengraph.disk.tables import Table, scratch_folder, wait_until
 from evengraph.training.ranks import Ranks, Shard
 
 SPAN = 10  # epochs on a shard before the next one is loaded, at most
 MOST = 2**22  # unlabelled rows to copy
 READ = 2**14  # rows that are copied at a time
 BLOCK = 2**21  # numbers of validation rows that are predicted at a time
-STAGE = "rows"
 Stack = Callable[[Mapping[str, Tensor]], Tensor]
 """Rows by the name of their table -> the input of a network, (..., n, width)."""
 
 
 class RowPlan(NamedTuple):
-    """Which nodes training sees.
+    """Which nodes training sees; each chunk ascends."""
 
-    Args:
-        labelled: Training nodes, in chunks of which one is in memory at a time.
-        others: All other nodes, for pseudo-labels, likewise.
-        validation: Validation nodes; they are read in blocks.
-        span: Epochs on a shard before the next one is loaded.
-
-    Shapes:
-        each chunk: int64, (n,), ascending
-    """
-
-    labelled: tuple[Tensor, ...]
-    others: tuple[Tensor, ...]
-    validation: Tensor
-    span: int = SPAN
+    labelled: tuple[Tensor, ...]  # training nodes, in chunks of which one is in memory at a time
+    others: tuple[Tensor, ...]  # all other nodes, for pseudo-labels, likewise
+    validation: Tensor  # is read in blocks
+    span: int = SPAN  # epochs on a shard before the next one is loaded
 
     @classmethod
     def of(
@@ -80,11 +68,20 @@ class RowPlan(NamedTuple):
         sizes = [min(len(nodes), limit) for nodes, limit in zip(kinds, limits, strict=True)]
         half = room // 2  # what one kind leaves free, the other one takes
         rooms = (max(half, room - sizes[1]), max(half, room - sizes[0]))
+
+        def some(nodes: Tensor, count: int) -> Tensor:
+            """So many nodes, or all, in random order."""
+            return nodes[torch.randperm(len(nodes), generator=random)[:count]]
+
         labelled, unlabelled = (
-            _chunks(_some(nodes, size, random), limit)
+            tuple(
+                part.sort().values
+                for part in some(nodes, size).tensor_split(max(ceil(size / max(limit, 1)), 1))
+                if len(part)
+            )
             for nodes, size, limit in zip(kinds, sizes, rooms, strict=True)
         )
-        validation = _some(task.val_nodes, validated, random).sort().values
+        validation = some(task.val_nodes, validated).sort().values
         shards = max(len(labelled), len(unlabelled))
         span = min(max(epochs // shards, 1), SPAN)  # every shard has its turn
         return cls(labelled, unlabelled, validation, span)
@@ -96,11 +93,6 @@ class RowPlan(NamedTuple):
         chunks = {f"{kind}-{i}": nodes for kind, some in kinds for i, nodes in enumerate(some)}
         return chunks | {"validation": self.validation}
 
-    @property
-    def shards(self) -> int:
-        """How many shards there are until each chunk has been in memory."""
-        return max(len(self.labelled), len(self.others))
-
 
 @contextmanager
 def sharded_rows(
@@ -108,14 +100,8 @@ def sharded_rows(
 ) -> Iterator[ShardedRows]:
     """Copy the rows of a plan to a folder that is removed at the end.
 
-    The first process copies them, for all.
-
-    Args:
-        task: The whole task; labels of other than training and validation nodes are hidden.
-        plan: Which of its nodes to see.
-        tables: Rows of all nodes, by name.
-        stack: Turns rows of the tables into the input of the network.
-        space: Where to store the rows, the processes that share them and the device to train on.
+    The first process copies them, for all. `task` is the whole one, `tables` have rows of all
+    nodes, and `stack` turns some into the input of the network.
     """
     widths = {name: table.shape[1] for name, table in tables.items()}
     rows, ranks = sum(map(len, plan.files.values())), space.ranks
@@ -197,27 +183,19 @@ class ShardedRows:
 def copy_rows(
     files: Mapping[str, Tensor], tables: Mapping[str, Table], folder: Path, progress: Progress
 ) -> None:
-    """Write the rows of some nodes to each file, in one pass over the tables.
-
-    Args:
-        files: The nodes of each file, ascending, by its name.
-    """
-    owners = torch.cat(
-        [torch.full((len(nodes),), i, dtype=torch.int32) for i, nodes in enumerate(files.values())]
-    )
+    """Write the rows of some nodes to each file, ascending, in one pass over the tables."""
+    sizes = torch.tensor([len(nodes) for nodes in files.values()])
+    owners = torch.arange(len(files), dtype=torch.int32).repeat_interleave(sizes)
     nodes, order = torch.cat(list(files.values())).sort(stable=True)
     owners = owners[order]
-    handles = [(folder / name).open("wb") for name in files]
-    try:
+    with ExitStack() as opened:
+        handles = [opened.enter_context((folder / name).open("wb")) for name in files]
         for start in range(0, len(nodes), READ):
             some, targets = nodes[start : start + READ], owners[start : start + READ]
             rows = torch.cat([table.read(some) for table in tables.values()], dim=1)
             for target in targets.unique().tolist():
                 rows[targets == target].numpy().tofile(handles[target])
-            progress(STAGE, min((start + READ) / len(nodes), 1.0))
-    finally:
-        for handle in handles:
-            handle.close()
+            progress("rows", min((start + READ) / len(nodes), 1.0))
 
 
 @contextmanager
@@ -225,32 +203,10 @@ def _shared_folder(ranks: Ranks, parent: Path, needed: int) -> Iterator[Path]:
     """A folder for a time that the first process creates and all of them see."""
     if ranks.rank:
         folder = ranks.once(Path)
-        _wait_for(folder)
+        wait_until(folder.exists, str(folder))
         yield folder
         ranks.wait()
         return
     with scratch_folder(parent, needed) as folder:
         yield ranks.once(lambda: folder)
         ranks.wait()  # another process may still read
-
-
-def _chunks(nodes: Tensor, limit: int) -> tuple[Tensor, ...]:
-    """Nodes in random order as chunks of about the same size, at most `limit` each, ascending."""
-    if not len(nodes):
-        return ()
-    parts = torch.tensor_split(nodes, ceil(len(nodes) / max(limit, 1)))
-    return tuple(part.sort().values for part in parts)
-
-
-def _some(nodes: Tensor, count: int, random: torch.Generator) -> Tensor:
-    """So many nodes, or all, in random order."""
-    return nodes[torch.randperm(len(nodes), generator=random)[:count]]
-
-
-def _wait_for(folder: Path) -> None:
-    """Wait until a folder that another machine has written is seen from here."""
-    started = monotonic()
-    while not folder.exists():
-        if monotonic() - started > VISIBLE:
-            raise OSError(f"{folder} must be on a disk that all machines share.")
-        sleep(0.05)

@@ -8,9 +8,9 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from time import monotonic, sleep
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 import torch
@@ -23,40 +23,26 @@ from evengraph.disk.packed_graph import PackedGraph
 ROWS = 2**16  # rows that are read at a time
 ALL = slice(None)
 UNFINISHED = ".columns-"  # then the mark of the process that writes the file
-
-Rows = slice | Tensor
-"""Rows to read: a slice, or their indices."""
+Rows = slice | Tensor  # a slice, or indices
+PREFIX = ".scratch-"  # then the mark of the process that works there
+VISIBLE = 90.0  # seconds until a file is seen by other machines; NFS looks again after 60
 
 
 class Table(Protocol):
-    """A table of numbers, read in parts.
+    """A table of numbers, read in parts."""
 
-    Shapes:
-        read: float32, (rows, columns)
-    """
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        ...
-
-    @property
-    def content_hash(self) -> str:
-        """A hash of the content, or of what it is computed from."""
-        ...
+    shape: tuple[int, int]
+    content_hash: str  # of the content, or of what it is computed from
 
     def read(self, rows: Rows, columns: slice = ALL) -> Tensor:
-        """Some rows of some columns, in memory."""
+        """Some rows of some columns, in memory, float32."""
         ...
 
 
 class ArrayTable:
     """A table in one array, of half or single precision.
 
-    Args:
-        load: Returns the array. It is called by every read, so that pages of a memory map do not
-            stay in memory.
-        content_hash: A hash of the content.
+    `load` returns it, in every read, so that pages of a memory map do not stay in memory.
     """
 
     def __init__(self, load: Callable[[], NDArray[Any]], content_hash: str) -> None:
@@ -64,27 +50,16 @@ class ArrayTable:
         rows, columns = load().shape
         self.shape: tuple[int, int] = rows, columns
 
-    @classmethod
-    def of(cls, x: Tensor | NDArray[Any]) -> ArrayTable:
-        """A table in memory."""
-        array = np.ascontiguousarray(x)
-        return cls(lambda: array, hashlib.sha256(array.tobytes()).hexdigest())
-
     def read(self, rows: Rows, columns: slice = ALL) -> Tensor:
         """See `Table`."""
-        return torch.from_numpy(_part(self._load(), rows, columns).astype(np.float32))
+        return torch.from_numpy(_part(self._load(), rows, columns))
 
 
 class ColumnTable:
     """A table in files of some columns each, named by their first column and their end.
 
     A file is written completely or not at all, so that finished ones are the journal: after a kill
-    only the missing columns are computed.
-
-    Args:
-        folder: Where the files are.
-        shape: Rows and columns of the complete table.
-        content_hash: A hash of what it is computed from.
+    only the missing columns are computed. `shape` is that of the complete table.
     """
 
     def __init__(self, folder: Path, shape: tuple[int, int], content_hash: str) -> None:
@@ -92,11 +67,8 @@ class ColumnTable:
 
     def parts(self) -> list[tuple[int, int, Path]]:
         """First column, end and path of the files that are there, ascending."""
-        found = []
-        for path in sorted(self.folder.glob("columns-*.npy")):
-            start, stop = map(int, path.stem.split("-")[1:])
-            found.append((start, stop, path))
-        return sorted(found)
+        paths = [(path.stem.split("-"), path) for path in self.folder.glob("columns-*.npy")]
+        return sorted((int(start), int(stop), path) for (_, start, stop), path in paths)
 
     def missing(self) -> list[tuple[int, int]]:
         """First column and end of each gap."""
@@ -109,25 +81,11 @@ class ColumnTable:
 
     def write(self, start: int, values: NDArray[np.float32]) -> None:
         """Store some columns."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        for path in _abandoned(self.folder, UNFINISHED):
+            path.unlink(missing_ok=True)
         name = f"columns-{start:06d}-{start + values.shape[1]:06d}.npy"
-        self._remove_unfinished()
-        prefix = f"{UNFINISHED}{process_mark()}"
-        handle, temporary = tempfile.mkstemp(dir=self.folder, prefix=prefix)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                np.save(file, values)
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, self.folder / name)
-        except BaseException:
-            os.unlink(temporary)
-            raise
-
-    def _remove_unfinished(self) -> None:
-        """Remove what processes of this machine were writing when they were killed."""
-        for path in self.folder.glob(f"{UNFINISHED}*"):
-            if is_abandoned(path.name.removeprefix(UNFINISHED)):
-                path.unlink(missing_ok=True)
+        with atomic_file(self.folder / name, f"{UNFINISHED}{process_mark()}") as file:
+            np.save(file, values)
 
     def read(self, rows: Rows, columns: slice = ALL) -> Tensor:
         """See `Table`."""
@@ -145,11 +103,8 @@ class ColumnTable:
 class DerivedTable:
     """A table whose rows are a function of the same rows of another one.
 
-    Args:
-        table: The other table.
-        function: Takes rows, (n, F), and which columns to return, (n, columns).
-        width: Number of columns.
-        content: What the function does, by name, and the tensors that it uses.
+    The function takes rows, (n, F), and which columns to return, (n, columns). Its hash is that of
+    a `name` for what it does, and of the tensors that it uses.
     """
 
     def __init__(
@@ -157,11 +112,11 @@ class DerivedTable:
         table: Table,
         function: Callable[[Tensor, slice], Tensor],
         width: int,
-        content: tuple[str, Sequence[Tensor]],
+        name: str,
+        *tensors: Tensor,
     ) -> None:
         self.table, self.function = table, function
         self.shape = table.shape[0], width
-        name, tensors = content
         self.content_hash = joined_hash(table.content_hash, name, *map(tensor_hash, tensors))
 
     def read(self, rows: Rows, columns: slice = ALL) -> Tensor:
@@ -172,18 +127,17 @@ class DerivedTable:
 def product_table(table: Table, matrix: Tensor) -> DerivedTable:
     """A table times a matrix, (F, d)."""
     return DerivedTable(
-        table, lambda rows, some: rows @ matrix[:, some], matrix.shape[1], ("product", [matrix])
+        table, lambda rows, some: rows @ matrix[:, some], matrix.shape[1], "product", matrix
     )
 
 
 def scaled_table(table: Table, centre: Tensor, scale: Tensor) -> DerivedTable:
     """A table minus its centre, (F,), times a factor."""
-    return DerivedTable(
-        table,
-        lambda rows, some: (rows[:, some] - centre[some]) * scale,
-        table.shape[1],
-        ("scaled", [centre, scale]),
-    )
+
+    def scaled(rows: Tensor, some: slice) -> Tensor:
+        return (rows[:, some] - centre[some]) * scale
+
+    return DerivedTable(table, scaled, table.shape[1], "scaled", centre, scale)
 
 
 class JoinedTable:
@@ -222,60 +176,50 @@ def _part(array: NDArray[Any], rows: Rows, columns: slice) -> NDArray[np.float32
     return np.array(array[index, columns], np.float32)
 
 
-LINKS = ("indptr", "indices", "edge_weight")
-
-
-@dataclass(frozen=True, eq=False)
-class PackedLinks:
-    """The edges of a packed graph; labels and features do not change their hash."""
-
-    graph: PackedGraph
-
-    @property
-    def num_nodes(self) -> int:
-        """N."""
-        return self.graph.num_nodes
-
-    @property
-    def content_hash(self) -> str:
-        """A hash of the edges and their weights."""
-        arrays = self.graph.header["arrays"]
-        return joined_hash(*(arrays[name]["sha256"] for name in LINKS if name in arrays))
-
-    @property
-    def edge_weight(self) -> NDArray[Any] | None:
-        """Weights of the edges; None if there are none."""
-        return self.graph.edge_weight
-
-    def array(self, name: str) -> NDArray[Any]:
-        """A memory map of its own, whose pages leave memory with it."""
-        return self.graph.array(name)
-
-
 def features(graph: PackedGraph) -> ArrayTable:
     """The features of a packed graph."""
     return ArrayTable(lambda: graph.array("x"), graph.header["arrays"]["x"]["sha256"])
 
 
-PREFIX = ".scratch-"  # then the mark of the process that works there
+@contextmanager
+def atomic_file(path: Path, prefix: str) -> Iterator[BinaryIO]:
+    """A file to write that gets its name when it is complete, and is removed after an error."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=prefix)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def wait_until(done: Callable[[], bool], what: str) -> None:
+    """Wait until what another machine has written is seen from here."""
+    started = monotonic()
+    while not done():
+        if monotonic() - started > VISIBLE:
+            raise OSError(f"{what} must be on a disk that all machines share.")
+        sleep(0.05)
+
+
+def check_disk(folder: Path, needed: int, what: str) -> None:
+    """Raise OSError if so many bytes do not fit into a folder, which is created."""
+    folder.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        needs = f"{folder} needs {format_size(needed)} for {what}"
+        raise OSError(f"{needs}, and {format_size(free)} are free.")
 
 
 @contextmanager
 def scratch_folder(parent: Path, needed: int) -> Iterator[Path]:
-    """A new folder that is removed at the end; after a kill, the next one removes it.
-
-    Args:
-        parent: The folder to create it in.
-        needed: Bytes that will be written to it.
-    """
-    parent.mkdir(parents=True, exist_ok=True)
-    _remove_abandoned(parent)
-    free = shutil.disk_usage(parent).free
-    if needed > free:
-        raise OSError(
-            f"{parent} needs {format_size(needed)} for rows to learn from, and "
-            f"{format_size(free)} are free."
-        )
+    """A new folder for so many bytes, removed at the end; after a kill, the next one removes it."""
+    for path in _abandoned(parent, PREFIX):
+        shutil.rmtree(path, ignore_errors=True)
+    check_disk(parent, needed, "rows to learn from")
     folder = Path(tempfile.mkdtemp(dir=parent, prefix=f"{PREFIX}{process_mark()}"))
     try:
         yield folder
@@ -283,8 +227,7 @@ def scratch_folder(parent: Path, needed: int) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _remove_abandoned(parent: Path) -> None:
-    """Remove what processes of this machine were using when they were killed."""
-    for path in parent.glob(f"{PREFIX}*"):
-        if is_abandoned(path.name.removeprefix(PREFIX)):
-            shutil.rmtree(path, ignore_errors=True)
+def _abandoned(folder: Path, prefix: str) -> list[Path]:
+    """What processes of this machine were using when they were killed."""
+    paths = folder.glob(f"{prefix}*")
+    return [path for path in paths if is_abandoned(path.name.removeprefix(prefix))]

@@ -3,7 +3,8 @@
 A quick form is a module with functions of a method, which take it as their first argument:
 `fit(method, task, seed)`, which returns whether it did the work, `logits(method, graph)` and
 `batching(method)`. It has those that it makes quicker; the contract calls them in place of the
-method's own. Methods know nothing of it, and tests hold both equal.
+method's own. Methods know nothing of it. Without dropout, tests hold both equal; with it they draw
+other random numbers.
 
     with evengraph.fast.off():  # run what the methods' own files say
         model.fit(task, seed=0)

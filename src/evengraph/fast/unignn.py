@@ -133,11 +133,19 @@ def remember(method: Any) -> None:
     """Store means and signatures of the training graph, for other graphs."""
     if method.means_ or not method.num_clusters:
         return
-    quick = _quick(method)
-    assert quick.graph is not None
-    assert quick.inputs is not None
-    method.means_ = quick.net.means(quick.inputs)
-    method.signatures_ = node_signatures(quick.graph.x, quick.graph.edge_index)
+    net, graph, inputs = _quick(method)
+    assert graph is not None
+    assert inputs is not None
+    means: dict[int, Tensor] = {}
+
+    def clusters(layer: int, embeddings: Tensor | Sparse) -> Clusters:
+        found, rows = net.stored(layer, embeddings), net.cluster_rows(embeddings)
+        means[layer] = cluster_means(rows, found.assignment, net.num_clusters)
+        return found
+
+    with torch.no_grad():
+        net.embed(inputs, clusters)
+    method.means_, method.signatures_ = means, node_signatures(graph.x, graph.edge_index)
 
 
 def batching(method: Any) -> Batching:
@@ -455,20 +463,6 @@ class UnifiedNetwork(nn.Module):
     def clear_cache(self) -> None:
         """Drop what was derived from clusters that the best weights may have replaced."""
         self._prepared.clear()
-
-    @torch.no_grad()
-    def means(self, inputs: Connectivity) -> dict[int, Tensor]:
-        """The cluster means of each layer on the training graph."""
-        means: dict[int, Tensor] = {}
-
-        def clusters(layer: int, embeddings: Tensor | Sparse) -> Clusters:
-            found = self.stored(layer, embeddings)
-            rows = self.cluster_rows(embeddings)
-            means[layer] = cluster_means(rows, found.assignment, self.num_clusters)
-            return found
-
-        self.embed(inputs, clusters)
-        return means
 
 
 def _encode(

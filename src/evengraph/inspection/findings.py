@@ -107,7 +107,10 @@ def _about_leaks(leaks: Sequence[Leak], features: Features) -> Sentences:
     for kind, (level, text) in LEAK_TEXTS.items():
         columns = [leak for leak in leaks if leak.kind == kind]
         for leak in columns[:MOST_LISTED]:
-            yield level, text.format(_column(leak.column), _class(leak.class_name or ""))
+            column = (
+                leak.column if leak.column.startswith("feature ") else f"column {leak.column!r}"
+            )
+            yield level, text.format(column, _class(leak.class_name or ""))
         if more := [leak.column for leak in columns[MOST_LISTED:]]:
             yield level, f"The same holds for {len(more)} more: {join_names(more)}."
 
@@ -261,10 +264,6 @@ def far_shares(reach: Reach) -> list[float]:
     """For each class, the share of the unlabelled nodes that are not near it."""
     near = min(NEAR_HOPS, reach.hops) - 1
     return [1 - counts[near] / reach.nodes for counts in reach.per_class]
-
-
-def _column(name: str) -> str:
-    return name.capitalize() if name.startswith("feature ") else f"Column {name!r}"
 
 
 def _class(name: str) -> str:

@@ -91,35 +91,32 @@ def reproduce(
     if jobs is not None and jobs < 1:
         raise ValueError(f"--jobs must be at least 1, got {jobs}.")
     part = {"quick": quick, "seeds": seeds, "methods": methods, "setups": setups}
-    inputs = _inputs(what, part)
-    if inputs and not retry and not release and _show_finished(store, inputs):
-        return
-    from evengraph.cli.options import parse_methods
-    from evengraph.core.machine import pick_device
-    from evengraph.lab.spec import read_specs
-    from evengraph.pipeline.executor import choose_executor
-    from evengraph.pipeline.parameters import parse_splits
-
-    specs = read_specs(
-        what,
-        quick=quick,
-        seeds=parse_splits(seeds, 5) if seeds else (),
-        methods=parse_methods(methods) if methods else (),
-        setups=[part.strip() for part in setups.split(",")] if setups else (),
-    )
-    executor = choose_executor(engine, str(pick_device(device)), workers=jobs, address=address)
-    _run_experiments(
-        specs, store, executor, inputs=inputs, root=data_root, retry=retry, release=release
-    )
-
-
-def _inputs(what: Sequence[str], part: Mapping[str, Any]) -> dict[str, str]:
-    """What determines the runs of each experiment, by its name in the store."""
     from evengraph.lab.sources import expand, inputs_of
 
     names = expand(what)
     inputs = {Path(name).name.removesuffix(".toml"): inputs_of(name, part) for name in names}
-    return inputs if len(inputs) == len(names) else {}  # two files of one name
+    if len(inputs) < len(names):  # two files of one name
+        inputs = {}
+    if inputs and not retry and not release and _show_finished(store, inputs):
+        return
+    from evengraph.cli.options import parse_methods
+    from evengraph.core.machine import pick_device
+    from evengraph.lab.spec import read_spec
+    from evengraph.pipeline.executor import choose_executor
+    from evengraph.pipeline.parameters import parse_splits
+
+    specs = [
+        read_spec(name, quick=quick).narrowed(
+            seeds=parse_splits(seeds, 5) if seeds else (),
+            methods=parse_methods(methods) if methods else (),
+            setups=[part.strip() for part in setups.split(",")] if setups else (),
+        )
+        for name in names
+    ]
+    executor = choose_executor(engine, str(pick_device(device)), workers=jobs, address=address)
+    _run_experiments(
+        specs, store, executor, inputs=inputs, root=data_root, retry=retry, release=release
+    )
 
 
 def _show_finished(path: Path, inputs: Mapping[str, str]) -> bool:
@@ -188,17 +185,14 @@ def _run_experiments(
     stopped = False
     try:
         with _display(store, failed) as (on_row, on_round):
-            on_wait = partial(_print_holders, waited={})
-            run_jobs = partial(run_stored, store=path, executor=executor, root=root)
-            embed = partial(embed_nodes, device=executor.device, root=root)
             reproduce(
                 specs,
                 store,
-                run_jobs,
+                partial(run_stored, store=path, executor=executor, root=root),
                 on_row=on_row,
                 on_round=on_round,
-                on_wait=on_wait,
-                embed=embed,
+                on_wait=partial(_print_holders, waited={}),
+                embed=partial(embed_nodes, device=executor.device, root=root),
                 inputs=inputs,
             )
     except KeyboardInterrupt:
@@ -259,8 +253,7 @@ def _display(
         bar = progress.add_task("runs", total=None, running=0, failed=0, best="")
 
         def on_round(missing: int) -> None:
-            done = progress.tasks[0].completed
-            progress.update(bar, total=done + missing)
+            progress.update(bar, total=progress.tasks[0].completed + missing)
 
         def on_row(row: Row) -> None:
             nonlocal printed
@@ -295,6 +288,14 @@ def _line(row: Row, best: dict[str, tuple[float, str]]) -> str:
     return f"best on {name}: {title} val score {score:.1f}"
 
 
+def _open(path: Path) -> Store:
+    from evengraph.lab.store import Store
+
+    if not path.is_file():
+        raise ValueError(f"There is no store {path}.")
+    return Store(path)
+
+
 def results(
     store: Annotated[Path, typer.Argument(help="SQLite file written by reproduce.")],
     dataset: Annotated[
@@ -314,23 +315,13 @@ def results(
     ] = None,
 ) -> None:
     """List the runs in a store, or export them."""
-    from evengraph.lab.pages import RUN_VALUES, averaged_settings, runs_table
-    from evengraph.lab.store import Store
+    from evengraph.lab.pages import RUN_VALUES, averaged_settings, export_runs, runs_table
 
-    if not store.is_file():
-        raise ValueError(f"There is no store {store}.")
-    opened = Store(store)
-    filters: dict[str, Any] = {
-        "dataset": dataset,
-        "imbalance": imbalance,
-        "method": method,
-        "seed": seed,
-    }
+    opened = _open(store)
+    filters: Any = {"dataset": dataset, "imbalance": imbalance, "method": method, "seed": seed}
     if not opened.count():
         raise ValueError(f"The store {store} holds no runs.")
     if to is not None:
-        from evengraph.lab.pages import export_runs
-
         count = export_runs(opened.rows(status=status, **filters), to)
         out.print(f"wrote {escape(str(to))}: {count} runs", soft_wrap=True)
     elif groups := opened.groups(RUN_VALUES, status=status, **filters):
@@ -352,11 +343,8 @@ def report(
 ) -> None:
     """Write tables (Markdown, LaTeX, CSV), figures (SVG, PNG) and a web page from a store."""
     from evengraph.lab.pages import write_report
-    from evengraph.lab.store import Store
 
-    if not store.is_file():
-        raise ValueError(f"There is no store {store}.")
-    opened = Store(store)
+    opened = _open(store)
     with err.status("drawing"):
         paths = write_report(opened, to, {"command": typed_command()})
     print_written(*paths)

@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evengraph.core.text import printable
-from evengraph.lab.results import (
-    MANY,
-    METRIC,
-    Cell,
-    ExperimentResults,
-    best_first,
-    variant_gaps,
-)
+from evengraph.lab.results import MANY, METRIC, Cell, ExperimentResults, best_first, variant_gaps
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,13 +58,8 @@ def setting_panels(
     """Make a figure with one titled panel per setting; returns each panel with its setting."""
     figure, panels = panel_grid(len(results.settings), width=2.6, height=height)
     for axes, setting in zip(panels, results.settings, strict=True):
-        axes.set_title(panel_title(results, setting))
+        axes.set_title(results.setting_title(setting).replace(", ", "\n", 1))
     return figure, list(zip(panels, results.settings, strict=True))
-
-
-def panel_title(results: ExperimentResults, setting: str) -> str:
-    """A setting in two lines: data set, split protocol."""
-    return results.setting_title(setting).replace(", ", "\n", 1)
 
 
 def pyplot() -> Any:
@@ -131,58 +119,51 @@ def save(figure: Figure, path: Path) -> list[Path]:
 
 
 def methods_figure(results: ExperimentResults) -> Figure | None:
-    """Draw every method in every setting: mean, interval and published mean."""
-    if len(results.labels) > MANY:
-        return _many_methods_figure(results)
-    labels = results.labels
+    """Draw every method in every setting: mean, interval and published mean.
+
+    Many are drawn one below the other, the best on average at the top.
+    """
+    many, labels, name = len(results.labels) > MANY, results.labels, "balanced accuracy, %"
     colours = [colour_of(results, label) for label in labels]
-    figure, panels = setting_panels(results, height=2.4)
+    title, height = f"{results.title}: mean and 95% interval; dash: published mean", 2.4
+    if many:
+        labels = best_first(results, METRIC)
+        colours = [HIGHLIGHT if label == results.highlight else COLOURS[6] for label in labels]
+        title = f"{results.title}: mean and 95% interval, best on average at the top"
+        if any(cell.published(METRIC) is not None for cell in results.cells):
+            title += "; bar: published mean"
+        height = 0.15 * len(labels) + 0.5
+    figure, panels = setting_panels(results, height=height)
     for axes, setting in panels:
-        _draw_means(axes, [results.find(setting, label) for label in labels], colours)
-        axes.set_xticks(range(len(labels)), labels, rotation=60, ha="right", fontsize=7)
-        axes.grid(visible=False, axis="x")
-    panels[0][0].set_ylabel("balanced accuracy, %")
-    figure.suptitle(f"{results.title}: mean and 95% interval; dash: published mean")
-    return figure
-
-
-def _many_methods_figure(results: ExperimentResults) -> Figure:
-    """Draw many methods one below the other, the best on average at the top."""
-    labels = best_first(results, METRIC)
-    colours = [HIGHLIGHT if label == results.highlight else COLOURS[6] for label in labels]
-    figure, panels = setting_panels(results, height=0.15 * len(labels) + 0.5)
-    for axes, setting in panels:
-        cells = [results.find(setting, label) for label in labels]
-        _draw_means(axes, cells, colours, horizontal=True)
-        _label_rows(axes, labels, fontsize=7)
-        axes.set_ylim(len(labels) - 0.5, -0.5)
-        axes.grid(visible=True, axis="both")
-        axes.set_xlabel("balanced accuracy, %", fontsize=7)
-    title = f"{results.title}: mean and 95% interval, best on average at the top"
-    if any(cell.published(METRIC) is not None for cell in results.cells):
-        title += "; bar: published mean"
+        for position, (label, colour) in enumerate(zip(labels, colours, strict=True)):
+            if (cell := results.find(setting, label)) is not None:
+                _draw_mean(axes, cell, position, colour, horizontal=many)
+        if many:
+            _label_rows(axes, labels, fontsize=7)
+            axes.set_ylim(len(labels) - 0.5, -0.5)
+            axes.grid(visible=True, axis="both")
+            axes.set_xlabel(name, fontsize=7)
+        else:
+            axes.set_xticks(range(len(labels)), labels, rotation=60, ha="right", fontsize=7)
+            axes.grid(visible=False, axis="x")
+    if not many:
+        panels[0][0].set_ylabel(name)
     figure.suptitle(title)
     return figure
 
 
-def _draw_means(
-    axes: Axes, cells: Sequence[Cell | None], colours: Sequence[str], *, horizontal: bool = False
-) -> None:
-    """Draw means as dots: bars would mislead on an axis that does not start at zero."""
+def _draw_mean(axes: Axes, cell: Cell, position: int, colour: str, *, horizontal: bool) -> None:
+    """Draw a mean as a dot: bars would mislead on an axis that does not start at zero."""
 
     def plot(positions: Sequence[float], values: Sequence[float], *args: str, **style: Any) -> None:
         axes.plot(*((values, positions) if horizontal else (positions, values)), *args, **style)
 
-    for position, (cell, colour) in enumerate(zip(cells, colours, strict=True)):
-        if cell is None:
-            continue
-        interval, paper = cell.interval(METRIC), cell.published(METRIC)
-        if interval is not None:
-            plot([position] * 2, interval, color=colour, lw=2)
-        size = 4 if horizontal else 6
-        plot([position], [cell.mean(METRIC)], "o", color=colour, ms=size, zorder=3)
-        if paper is not None:
-            plot([position - 0.4, position + 0.4], [paper, paper], color="black", lw=1.2)
+    interval, paper, size = cell.interval(METRIC), cell.published(METRIC), 4 if horizontal else 6
+    if interval is not None:
+        plot([position] * 2, interval, color=colour, lw=2)
+    plot([position], [cell.mean(METRIC)], "o", color=colour, ms=size, zorder=3)
+    if paper is not None:
+        plot([position - 0.4, position + 0.4], [paper, paper], color="black", lw=1.2)
 
 
 def ablation_figure(results: ExperimentResults) -> Figure | None:
@@ -335,8 +316,7 @@ def _label_rows(axes: Axes, labels: Sequence[str], **style: Any) -> None:
     axes.set_yticks(range(len(labels)), shown, **style)
 
 
-Offset = tuple[float, float, Any]  # points to the right, points up, alignment
-OFFSETS: tuple[Offset, ...] = (
+OFFSETS: tuple[tuple[float, float, Any], ...] = (  # points to the right, points up, alignment
     *((5, 3, "left"), (-5, 3, "right"), (0, 7, "center"), (0, -12, "center")),
     *((5, -9, "left"), (-5, -9, "right"), (12, 12, "left"), (12, -18, "left")),
 )
@@ -346,19 +326,26 @@ LISTED = 6  # methods named as missing
 def cost_figure(results: ExperimentResults) -> Figure | None:
     """Draw balanced accuracy against seconds and memory per run, mean over all settings.
 
-    The seconds of runs that shared a GPU are divided by their number. Of many methods only the
-    Pareto front, the baseline and the highlighted method are named.
+    Of many methods only the Pareto front, the baseline and the highlighted method are named.
     """
     figure, panels = panel_grid(2, width=4.2, height=3.4)
-    titles = f"amortized seconds per run{_device_note(results)}", "GiB of memory per run"
+    rows = [row for cell in results.cells for row in cell.rows]
+    devices = {str(row.environment.get("device", "")).partition(" ")[0] for row in rows}
+    mixed = " (some on CPU, some on GPU)" if len(devices) > 1 else ""  # not to be compared
+    titles = f"amortized seconds per run{mixed}", "GiB of memory per run"
     for axes, quantity, title in zip(panels, ("seconds", "memory"), titles, strict=True):
         points = _costs(results, quantity)
         names = _draw_costs(axes, results, points)
-        axes.set_xlabel(title + _missing_note(results, points), fontsize=8)
+        if missing := [label for label in results.labels if label not in points]:
+            shown = ", ".join(missing[:LISTED]) + (", …" if len(missing) > LISTED else "")
+            title += "\n" + fill(f"not measured ({len(missing)}): {shown}", 52)
+        axes.set_xlabel(title, fontsize=8)
         axes.grid(visible=True, axis="both")
         axes.set_visible(bool(axes.collections))
         if points:
-            _place_names(figure, axes, names, points, hide=len(points) > MANY)
+            figure.draw_without_rendering()
+            dots = axes.transData.transform(list(points.values()))
+            _place_names(axes, names, dots, hide=len(points) > MANY)
     panels[0].set_ylabel("mean balanced accuracy, %")
     note = "; named: no cheaper method is better" if len(results.labels) > MANY else ""
     figure.suptitle(f"{results.title}: accuracy and cost, mean over settings{note}")
@@ -368,6 +355,8 @@ def cost_figure(results: ExperimentResults) -> Figure | None:
 def _draw_costs(
     axes: Axes, results: ExperimentResults, points: Mapping[str, tuple[float, float]]
 ) -> list[Annotation]:
+    from matplotlib.ticker import FixedLocator
+
     many = len(points) > MANY
     named, order = set(points), list(points)
     if many:
@@ -381,60 +370,29 @@ def _draw_costs(
         if label in named:
             offset: Any = {"xytext": (4, 3), "textcoords": "offset points"}
             names.append(axes.annotate(label, points[label], **offset, fontsize=7))
-    _log_axis(axes)
+    axes.set_xscale("log")
+    axes.margins(x=0.25)  # room for the names beside the points
+    axes.xaxis.set_major_locator(FixedLocator(_ticks(*axes.get_xlim())))
+    axes.xaxis.set_minor_locator(FixedLocator([]))
+    axes.xaxis.set_major_formatter("{x:g}")
     return names
 
 
-def _device_note(results: ExperimentResults) -> str:
-    """Warn about runs on different kinds of device, whose seconds cannot be compared."""
-    rows = [row for cell in results.cells for row in cell.rows]
-    devices = {str(row.environment.get("device", "")).partition(" ")[0] for row in rows}
-    return " (some on CPU, some on GPU)" if len(devices) > 1 else ""
-
-
-def _missing_note(results: ExperimentResults, points: Mapping[str, Any]) -> str:
-    """Say which methods a panel lacks, because no run of theirs measured it."""
-    missing = [label for label in results.labels if label not in points]
-    if not missing:
-        return ""
-    shown = ", ".join(missing[:LISTED]) + (", …" if len(missing) > LISTED else "")
-    return "\n" + fill(f"not measured ({len(missing)}): {shown}", 52)
-
-
-def _place_names(
-    figure: Figure,
-    axes: Axes,
-    names: Sequence[Annotation],
-    points: Mapping[str, tuple[float, float]],
-    *,
-    hide: bool,
-) -> None:
-    """Put each name where it meets no point and no earlier name; else hide it, if asked to."""
-    figure.draw_without_rendering()
-    dots = axes.transData.transform(list(points.values()))
-    for name in names:
-        offsets = [offset for offset in OFFSETS if _is_free(name, offset, axes, dots, names)]
-        _move(name, (offsets or OFFSETS)[0])
-        name.set_visible(bool(offsets) or not hide)
-
-
-def _move(name: Annotation, offset: Offset) -> None:
-    """Move a name to an offset of its point."""
-    x, y, align = offset
-    name.set_position((x, y))
-    name.set_horizontalalignment(align)
-
-
-def _is_free(
-    name: Annotation, offset: Offset, axes: Axes, dots: Any, names: Sequence[Annotation]
-) -> bool:
-    """Whether a name at an offset is inside the panel and meets no dot and no earlier name."""
-    _move(name, offset)
-    box, panel = name.get_window_extent().padded(3), axes.get_window_extent()
-    earlier = [other for other in names[: names.index(name)] if other.get_visible()]
-    inside = panel.x0 <= box.x0 and box.x1 <= panel.x1 + 30 and panel.y0 <= box.y0
-    met = any(box.overlaps(other.get_window_extent()) for other in earlier)
-    return inside and not met and not any(box.contains(*dot) for dot in dots)
+def _place_names(axes: Axes, names: Sequence[Annotation], dots: Any, *, hide: bool) -> None:
+    """Put each name where it meets no dot and no earlier name; else hide it, if asked to."""
+    panel = axes.get_window_extent()
+    for index, name in enumerate(names):
+        earlier = [other for other in names[:index] if other.get_visible()]
+        taken = [other.get_window_extent() for other in earlier]
+        for x, y, align in (*OFFSETS, OFFSETS[0]):  # the first again, if none is free
+            name.set_position((x, y))
+            name.set_horizontalalignment(align)
+            box = name.get_window_extent().padded(3)
+            inside = panel.x0 <= box.x0 and box.x1 <= panel.x1 + 30 and panel.y0 <= box.y0
+            met = any(map(box.overlaps, taken)) or any(box.contains(*dot) for dot in dots)
+            if free := inside and not met:
+                break
+        name.set_visible(free or not hide)
 
 
 def _costs(results: ExperimentResults, quantity: str) -> dict[str, tuple[float, float]]:
@@ -458,18 +416,6 @@ def _pareto_front(points: Mapping[str, tuple[float, float]]) -> list[str]:
             best = score
             front.append(label)
     return front
-
-
-def _log_axis(axes: Axes) -> None:
-    """Make the x axis logarithmic, with plain numbers as ticks, three at least."""
-    from matplotlib.ticker import FixedLocator
-
-    axes.set_xscale("log")
-    axes.margins(x=0.25)  # room for the names beside the points
-    low, high = axes.get_xlim()
-    axes.xaxis.set_major_locator(FixedLocator(_ticks(low, high)))
-    axes.xaxis.set_minor_locator(FixedLocator([]))
-    axes.xaxis.set_major_formatter("{x:g}")
 
 
 def _ticks(low: float, high: float) -> list[float]:

@@ -77,8 +77,6 @@ INTROS = {
     "sensitivity": "One parameter varies, all others stay fixed. The band is the 95% interval of "
     "the mean.",
 }
-PAPER_COLUMNS = ("paper", "difference")
-PAPER_TERMS = ("Chance", "Paper")
 
 GLOSSARY = {
     "95% interval": "Percentile bootstrap over seeds.",
@@ -94,26 +92,21 @@ GLOSSARY = {
 }
 
 
-def write_overview(
-    experiments: Sequence[ExperimentResults], path: Path, content: Mapping[str, Any] | None = None
-) -> None:
-    """Write the page atomically."""
-    page.write_html(render_overview(experiments, content), path)
-
-
 def render_overview(
     experiments: Sequence[ExperimentResults], content: Mapping[str, Any] | None = None
 ) -> str:
-    """Render experiments as HTML.
-
-    Args:
-        experiments: What to show, in this order.
-        content: The `command` that made the page and the `commands` that come next.
-    """
+    """Render experiments as HTML; `content` has the `command` that made the page."""
     sections = [_section(results, f"experiment-{n}") for n, results in enumerate(experiments, 1)]
-    glossary = page.glossary("How to read this page", _glossary(experiments))
+    paper = any(results.has_paper for results in experiments)
+    cells = [cell for results in experiments for cell in results.cells]
+    criteria = " or ".join(sorted(set().union(*(cell.numbers.criteria for cell in cells))))
+    words = GLOSSARY | {"Selection": GLOSSARY["Selection"].format(criteria or "score")}
+    words = {term: words[term] for term in words if paper or term not in ("Chance", "Paper")}
+    glossary = page.glossary("How to read this page", words)
     origin = origin_section(content or {}, FILES)
-    main = tag("main", _legend(experiments), *sections, _table(experiments), origin, glossary)
+    main = tag(
+        "main", _legend(paper=paper), *sections, _table(experiments, paper), origin, glossary
+    )
     days = sorted(row.created[:10] for r in experiments for c in r.cells for row in c.rows)
     footer = page.footer(None, *([" to ".join(dict.fromkeys((days[0], days[-1])))] if days else []))
     title = " · ".join(results.title for results in experiments)
@@ -123,31 +116,15 @@ def render_overview(
     return page.html_page(title, *body, style=style, script=script + copy_script(content or {}))
 
 
-def _glossary(experiments: Sequence[ExperimentResults]) -> dict[str, str]:
-    """What readers should know; nothing about the paper if no result is published."""
-    words = GLOSSARY | {"Selection": GLOSSARY["Selection"].format(_criteria(experiments))}
-    if any(results.has_paper for results in experiments):
-        return words
-    return {term: text for term, text in words.items() if term not in PAPER_TERMS}
-
-
-def _legend(experiments: Sequence[ExperimentResults]) -> Markup:
+def _legend(*, paper: bool) -> Markup:
     """The marks of all plots, once."""
     marks = [("mean", "mean over seeds"), ("whisker", "95% interval"), ("seed", "one seed")]
-    if any(results.has_paper for results in experiments):
-        marks.append(("published", "published"))
+    marks += [("published", "published")] if paper else []
     entries = [tag("li", swatch(kind), text) for kind, text in marks]
     strong = "best of its setting, or significantly below the full method"
     entries.append(tag("li", swatch("whisker mean"), strong, class_="rare"))
     heading = tag("h2", "Marks in all plots", class_="unseen")
     return tag("section", heading, page.legend(entries), class_="marks")
-
-
-def _criteria(experiments: Sequence[ExperimentResults]) -> str:
-    """What the validation scores are."""
-    cells = [cell for results in experiments for cell in results.cells]
-    names = set().union(*(cell.numbers.criteria for cell in cells))
-    return " or ".join(sorted(names)) or "score"
 
 
 def _header(experiments: Sequence[ExperimentResults]) -> Markup:
@@ -163,44 +140,38 @@ def _header(experiments: Sequence[ExperimentResults]) -> Markup:
         values = sorted({str(row.environment.get(name) or "") for row in rows} - {""})
         if values:
             facts.append((name, ", ".join(values[:3]) + (" and others" if values[3:] else "")))
-    return tag(
-        "header",
-        tag("h1", "Experiments", tag("span", ", ".join(r.title for r in experiments))),
-        page.facts(facts),
-        _contents(experiments),
-        page_links(FILES),
-    )
-
-
-def _contents(experiments: Sequence[ExperimentResults]) -> Markup:
-    """Links to the sections."""
+    title = tag("h1", "Experiments", tag("span", ", ".join(r.title for r in experiments)))
     names = {f"experiment-{n}": results.title for n, results in enumerate(experiments, 1)}
     names["all-results"] = "All results"
     entries = (tag("li", tag("a", title, href=f"#{name}")) for name, title in names.items())
-    return tag("nav", tag("ul", *entries), class_="contents", aria_label="Contents")
+    contents = tag("nav", tag("ul", *entries), class_="contents", aria_label="Contents")
+    return tag("header", title, page.facts(facts), contents, page_links(FILES))
 
 
 # The table.
 
 
-def _table(experiments: Sequence[ExperimentResults]) -> Markup:
-    paper = any(results.has_paper for results in experiments)
+def _table(experiments: Sequence[ExperimentResults], paper: bool) -> Markup:
     pairs = [(results, cell) for results in experiments for cell in results.cells]
-    placeholder = "for example minority"
+    example = "for example minority"
+    search = tag("input", type="search", data_filter="text", placeholder=example)
     filters = tag(
         "div",
         _select("experiment", "Experiment", {results.title: "" for results in experiments}),
         _select("dataset", "Data set", {c.dataset: dataset_title(c.dataset) for _, c in pairs}),
         _select("label", "Method", {cell.label: "" for _, cell in pairs}),
-        tag(
-            "label",
-            tag("span", "Search"),
-            tag("input", type="search", data_filter="text", placeholder=placeholder),
-        ),
+        tag("label", tag("span", "Search"), search),
         class_="filters",
     )
-    columns = [(name, kind) for name, kind in _columns() if paper or name not in PAPER_COLUMNS]
-    heads = (_column(n, name, kind) for n, (name, kind) in enumerate(columns))
+    first, *others = TITLES.values()
+    columns = [("setting", "left"), ("method", "left"), (first, None), ("95% interval", "minor")]
+    columns += [("paper", "minor"), ("difference", None)] if paper else []
+    columns += [(title, "minor") for title in others]  # left out on a phone
+    columns += [("seeds", "minor"), ("experiment", "minor left")]
+    heads = [
+        tag("th", tag("button", name, type="button", data_column=n), scope="col", class_=kind)
+        for n, (name, kind) in enumerate(columns)
+    ]
     body = tag("tbody", *(_row(results, cell, columns) for results, cell in pairs))
     table = tag("table", tag("thead", tag("tr", *heads)), body, class_="figures sortable", id="all")
     text = "Percent; mean (standard deviation) over seeds. Click a column to sort by it."
@@ -215,20 +186,6 @@ def _table(experiments: Sequence[ExperimentResults]) -> Markup:
     )
 
 
-def _columns() -> list[tuple[str, str | None]]:
-    """Name and style of each column; minor ones are left out on a phone."""
-    first, *others = TITLES.values()
-    columns: list[tuple[str, str | None]] = [("setting", "left"), ("method", "left"), (first, None)]
-    columns += [("95% interval", "minor"), ("paper", "minor"), ("difference", None)]
-    columns += [(title, "minor") for title in others]
-    return [*columns, ("seeds", "minor"), ("experiment", "minor left")]
-
-
-def _column(index: int, name: str, kind: str | None) -> Markup:
-    button = tag("button", name, type="button", data_column=index)
-    return tag("th", button, scope="col", class_=kind)
-
-
 def _select(name: str, title: str, values: Mapping[str, str]) -> Markup:
     """A choice of values, each with what to call it if that differs."""
     options = [tag("option", "all", value="")]
@@ -239,10 +196,18 @@ def _select(name: str, title: str, values: Mapping[str, str]) -> Markup:
 def _row(
     results: ExperimentResults, cell: Cell, columns: Sequence[tuple[str, str | None]]
 ) -> Markup:
-    cells = _cells(results, cell)
+    cells, found = [], _cells(results, cell)
+    for name, kind in columns:
+        text, value, side = found[name]
+        classes = " ".join(filter(None, (kind, side))) or None
+        if name == "method":
+            cells.append(tag("th", text, scope="row", class_=classes))
+        else:
+            sort_key = None if value is None else f"{value:.4f}"
+            cells.append(tag("td", text or "–", data_value=sort_key, class_=classes))
     return tag(
         "tr",
-        *(_table_cell(name, kind, cells[name]) for name, kind in columns),
+        *cells,
         data_experiment=results.title,
         data_dataset=cell.dataset,
         data_label=cell.label,
@@ -275,22 +240,18 @@ def _cells(
     }
 
 
-def _table_cell(
-    name: str, kind: str | None, content: tuple[str, float | None, str | None]
-) -> Markup:
-    text, value, side = content
-    classes = " ".join(filter(None, (kind, side))) or None
-    if name == "method":
-        return tag("th", text, scope="row", class_=classes)
-    sort_key = None if value is None else f"{value:.4f}"
-    return tag("td", text or "–", data_value=sort_key, class_=classes)
-
-
 # One section per experiment.
 
 
 def _section(results: ExperimentResults, id: str) -> Markup:
-    parts = [tag("p", INTROS[results.kind]), _highlights(results)]
+    parts = [tag("p", INTROS[results.kind])]
+    if results.kind != "sensitivity" and len(results.settings) > 1:
+        buttons = (  # that highlight a method in all panels, for keyboard and touch
+            tag("button", label, type="button", data_highlight=label, aria_pressed="false")
+            for label in results.labels
+        )
+        words = tag("span", "Highlight:")
+        parts.append(tag("div", words, *buttons, class_="highlights", hidden=True))
     parts.append(tag("div", *_panels(results), class_="panels"))
     if results.tsne is not None:
         setting = results.setting_title(results.settings[0])
@@ -318,17 +279,6 @@ def _section(results: ExperimentResults, id: str) -> Markup:
     return page.section(results.title, *parts, kind="long", id=id)
 
 
-def _highlights(results: ExperimentResults) -> Markup:
-    """Buttons that highlight a method in all panels, for keyboard and touch."""
-    if results.kind == "sensitivity" or len(results.settings) < 2:
-        return Markup("")
-    buttons = (
-        tag("button", label, type="button", data_highlight=label, aria_pressed="false")
-        for label in results.labels
-    )
-    return tag("div", tag("span", "Highlight:"), *buttons, class_="highlights", hidden=True)
-
-
 def _panels(results: ExperimentResults) -> list[Markup]:
     if results.kind == "comparison":
         return [dots_panel(results, setting, METRIC) for setting in results.settings]
@@ -337,16 +287,11 @@ def _panels(results: ExperimentResults) -> list[Markup]:
     curves = results.curves()
     points = [cell.estimate(METRIC) for curve in curves.values() for cell in curve]
     ends = [end for point in points for end in point.band] or [0.0, 100.0]
-    limits = min(ends), max(ends)
-    return [
-        curve_panel(
-            name.replace(curve[0].setting, results.setting_title(curve[0].setting)),
-            curve,
-            METRIC,
-            limits,
-        )
-        for name, curve in curves.items()
-    ]
+    panels = []
+    for name, cells in curves.items():
+        name = name.replace(cells[0].setting, results.setting_title(cells[0].setting))
+        panels.append(curve_panel(name, cells, METRIC, (min(ends), max(ends))))
+    return panels
 
 
 def _joined(results: ExperimentResults, table: Table) -> Table:
@@ -370,10 +315,7 @@ MOST_RINGS = 50  # of single seeds, in a row
 
 
 def dots_panel(results: ExperimentResults, setting: str, metric: str) -> Markup:
-    """Draw the methods of a setting, one per row: mean, interval, seeds, published mean.
-
-    Many methods are sorted, the best first.
-    """
+    """Draw the methods of a setting, one per row; many are sorted, the best first."""
     rows = [cell.estimate(metric) for cell in results.table_cells(setting)]
     if len(rows) > MANY:
         rows.sort(key=lambda row: -row.mean)
@@ -493,13 +435,7 @@ def export_runs(rows: Sequence[Row], path: Path) -> int:
 def write_report(
     store: Store, folder: Path, content: Mapping[str, Any] | None = None
 ) -> list[Path]:
-    """Write every table and figure of a store; returns the paths.
-
-    Args:
-        store: Where the experiments are.
-        folder: Where the files go.
-        content: As `render_overview` takes it.
-    """
+    """Write every table and figure of a store to a folder; returns the paths."""
     from evengraph.lab.figures import figures, save  # needs matplotlib
 
     with _named(store):
@@ -528,7 +464,7 @@ def write_report(
                 written.append(folder / f"{results.name}.{kind}")
     with _named(store):
         write_atomic(table_csv(experiments).encode(), folder / "tables.csv")
-        write_overview(experiments, folder / "index.html", content)
+        page.write_html(render_overview(experiments, content), folder / "index.html")
     return [*written, folder / "tables.csv", folder / "index.html"]
 
 
@@ -552,10 +488,8 @@ def experiment_table(results: ExperimentResults) -> TerminalTable:
     main, *others = TITLES.values()
     table = plain_table(["method"], ["seeds", main, "paper", *others])
     table.title, table.title_justify = escape(results.title), "left"
-    by_setting: dict[str, list[Cell]] = {}
-    for cell in results.cells:
-        by_setting.setdefault(cell.setting, []).append(cell)
-    for setting, cells in by_setting.items():
+    for setting in results.settings:
+        cells = [cell for cell in results.cells if cell.setting == setting]
         table.add_row(f"[bold]{escape(setting)}[/]")
         best = max(cell.mean(HEADLINE[0]) for cell in cells)
         for cell in cells:
@@ -596,11 +530,7 @@ def averaged_settings(groups: Sequence[RunGroup]) -> list[str]:
 
 
 def runs_table(groups: Sequence[RunGroup]) -> TerminalTable:
-    """Means of runs, one line per method under its setting.
-
-    Args:
-        groups: Groups of runs with the means of `RUN_VALUES`.
-    """
+    """Means of `RUN_VALUES`, one line per method under its setting."""
     table = plain_table(["method"], ("runs", "failed", *TITLES.values(), "val", "seconds"))
     settings: dict[str, dict[str, RunGroup]] = {}
     for group in groups:
@@ -611,10 +541,8 @@ def runs_table(groups: Sequence[RunGroup]) -> TerminalTable:
         table.add_row(f"[bold]{escape(setting)}[/]")
         for group in methods.values():
             means = ["" if mean is None else f"{mean:.1f}" for mean in group.means]
-            tried = ""
+            name = f"  {escape(group.method)}"
             if group.settings > 1:
-                tried, means[:-1] = f", {group.settings} settings", [DASH] * (len(means) - 1)
-            table.add_row(
-                f"  {escape(group.method)}{tried}", str(group.runs), str(group.failed), *means
-            )
+                name, means[:-1] = f"{name}, {group.settings} settings", [DASH] * (len(means) - 1)
+            table.add_row(name, str(group.runs), str(group.failed), *means)
     return table

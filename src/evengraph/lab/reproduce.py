@@ -37,6 +37,7 @@ SEARCH_BATCH = 8  # trials of a search that run at the same time
 WAIT = 2.0  # seconds, while another process runs what is left
 PARTS = ("validation",)  # all that a plan needs of an outcome
 OnRow = Callable[[Row], None]
+Embed = Callable[[JobSpec], dict[str, Any] | None]  # repeats a run and places its nodes in a plane
 NOT_STORED = ("history", "seed", "interrupted", "total_epochs", "settings", "calibration")
 
 
@@ -48,29 +49,18 @@ def reproduce(
     on_row: OnRow = lambda row: None,
     on_round: Callable[[int], None] = lambda missing: None,
     on_wait: Callable[[Sequence[Holder]], None] = lambda holders: None,
-    embed: Callable[[JobSpec], dict[str, Any] | None] | None = None,
+    embed: Embed | None = None,
     inputs: Mapping[str, str] | None = None,
 ) -> None:
     """Run experiments to their end; runs that the store holds are not repeated.
 
     Runs whose settings are selected on validation follow in a later round, once all candidates
-    have run.
-
-    Args:
-        specs: The experiments; runs that they share are run once.
-        store: Where rows are read and written.
-        run_jobs: Runs jobs and stores their rows.
-        on_row: Called with each new row.
-        on_round: Called with the number of missing runs at the start of a round.
-        on_wait: Called with the processes that run what is left, before waiting for them.
-        embed: Repeats a run and returns the positions of its nodes in a plane.
-        inputs: What determined the runs of each experiment, by its name, as `inputs_of` gives it;
-            with it a finished experiment is marked as such in the store.
+    have run. With `inputs`, as `inputs_of` gives them by name, the store is told what is finished.
     """
     known: Mapping[str, Row] | None = None
     finished = False
     try:
-        while jobs := missing(specs, store, known := known_runs(store.rows(parts=PARTS))):
+        while jobs := missing(specs, known := known_runs(store.rows(parts=PARTS))):
             known = None  # out of date from here on
             on_round(len(jobs))
             before = store.count()
@@ -78,7 +68,12 @@ def reproduce(
             if store.count() == before:
                 on_wait(store.holders())
                 sleep(WAIT)
-        _embed(specs, store, embed)
+        for spec in specs:
+            job = Plan(spec, known or {}).embedded_run()
+            if embed is None or job is None or store.tsne(job.key) is not None:
+                continue
+            if (positions := embed(job)) is not None:
+                store.save_tsne(job.key, positions)
         finished = True
     finally:
         known = known_runs(store.rows(parts=PARTS)) if known is None else known
@@ -88,19 +83,6 @@ def reproduce(
                 rows = (known[job.key] for job in Plan(spec, known).jobs())
                 content["finished"] = finished_mark(inputs[spec.name], rows, content["cells"])
             store.save_experiment(spec.name, content)
-
-
-def _embed(
-    specs: Sequence[Spec], store: Store, embed: Callable[[JobSpec], dict[str, Any] | None] | None
-) -> None:
-    """Save the positions of embeddings that an experiment draws, where they are missing."""
-    for spec in specs:
-        if embed is None or not spec.map:
-            continue
-        job = Plan(spec, store.rows(parts=PARTS)).embedded_run()
-        positions = None if job is None or store.tsne(job.key) is not None else embed(job)
-        if job is not None and positions is not None:
-            store.save_tsne(job.key, positions)
 
 
 def check(specs: Sequence[Spec], root: Path | None = None) -> None:
@@ -114,11 +96,9 @@ def check(specs: Sequence[Spec], root: Path | None = None) -> None:
             raise ValueError(f"{setup.name} cannot be set up: {error}") from None
 
 
-def experiment_content(
-    spec: Spec, store: Store, known: Mapping[str, Row] | None = None
-) -> dict[str, Any]:
+def experiment_content(spec: Spec, store: Store, known: Mapping[str, Row]) -> dict[str, Any]:
     """The cells of an experiment, in a form that can be drawn without loading any method."""
-    plan = Plan(spec, store.rows(parts=PARTS) if known is None else known)
+    plan = Plan(spec, known)
     job = plan.embedded_run()
     return {
         "title": spec.title,
@@ -159,31 +139,20 @@ def _cell_content(cell: Cell, draws: str) -> dict[str, Any]:
     }
 
 
-def missing(
-    specs: Sequence[Spec], store: Store, known: Mapping[str, Row] | None = None
-) -> list[JobSpec]:
+def missing(specs: Sequence[Spec], known: Mapping[str, Row]) -> list[JobSpec]:
     """Runs that experiments lack, as far as is known now."""
-    known = known_runs(store.rows(parts=PARTS)) if known is None else known
     return list({job.key: job for spec in specs for job in Plan(spec, known).missing()}.values())
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Cell:
-    """One cell of a table or point of a curve, with the runs behind it.
-
-    Args:
-        setup: Graph and split protocol.
-        entry: The method.
-        settings: Its parameters; selected on validation where there was a choice.
-        value: Value of the parameter that varies, if one does.
-        rows: Successful runs, one per seed.
-    """
+    """One cell of a table or point of a curve, with the runs behind it."""
 
     setup: Setup
     entry: Entry
-    settings: Fields
-    value: Any
-    rows: Sequence[Row]
+    settings: Fields  # selected on validation where there was a choice
+    value: Any  # of the parameter that varies, if one does
+    rows: Sequence[Row]  # successful runs, one per seed
 
 
 class Plan:
@@ -195,11 +164,7 @@ class Plan:
         self._templates: dict[str, JobSpec] = {}
 
     def missing(self) -> list[JobSpec]:
-        """Runs that are still needed, as far as is known now.
-
-        Runs that depend on a selection follow once all its candidates have run: run these, make a
-        new plan, and repeat until nothing is missing.
-        """
+        """Runs that are still needed; those that depend on a selection follow once it is made."""
         specs = {spec.key: spec for spec in self.jobs()}
         return [spec for key, spec in specs.items() if key not in self.known]
 
@@ -218,13 +183,10 @@ class Plan:
         for setup, entry in product(self.spec.setups, self.spec.entries):
             for settings, value in self._shown(setup, entry):
                 seeds = dict.fromkeys([*self.spec.seeds, *entry.more_seeds])
-                keys = [job.key for job in self._seeded(setup, entry, settings, seeds)]
-                rows = [self.known[key] for key in keys if key in self.known]
-                rows = [row for row in rows if row.done]
-                if rows:
-                    cells.append(
-                        Cell(setup=setup, entry=entry, settings=settings, value=value, rows=rows)
-                    )
+                jobs = self._seeded(setup, entry, settings, seeds)
+                found = (self.known.get(job.key) for job in jobs)
+                if rows := [row for row in found if row is not None and row.done]:
+                    cells.append(Cell(setup, entry, settings, value, rows))
         return cells
 
     def embedded_run(self) -> JobSpec | None:
@@ -275,10 +237,10 @@ class Plan:
 
     def _score(self, setup: Setup, entry: Entry, settings: Fields) -> float | None:
         """Mean validation score; None while a run is missing, -inf if one failed."""
-        keys = [job.key for job in self._seeded(setup, entry, settings, self.spec.seeds)]
-        if any(key not in self.known for key in keys):
+        jobs = self._seeded(setup, entry, settings, self.spec.seeds)
+        if any(job.key not in self.known for job in jobs):
             return None
-        rows = [self.known[key] for key in keys]
+        rows = [self.known[job.key] for job in jobs]
         if not all(row.done for row in rows):
             return -math.inf
         return fmean(float(row.outcome["validation"]) for row in rows)
@@ -293,10 +255,9 @@ class Plan:
         return [self._templates[name].with_seed(seed) for seed in seeds]
 
     def _searched(self, setup: Setup, entry: Entry, base: Fields) -> list[Fields]:
-        """Settings that a search tries, given the results of its earlier trials.
+        """Settings that a search tries, replayed from its start each time.
 
-        The search is replayed from its start each time: its name and the results of its trials
-        determine it, so none of its state has to be stored.
+        Its name and the results of its trials determine it, so none of its state has to be stored.
         """
         import optuna
 
@@ -323,13 +284,20 @@ class Plan:
 
 
 def known_runs(rows: Iterable[Row]) -> dict[str, Row]:
-    """Rows by the key that their job has in this version."""
+    """Rows by the key that their job has in this version, with all its parameters.
+
+    A row lists every parameter that there was. One that it lacks came later, and has the value that
+    `current_params` gives it, or its default: adding a parameter changes no earlier result.
+    """
     current: dict[str, JobSpec] = {}
     known = {}
     for row in rows:
-        job = current.get(row.job.stem)
-        if job is None:
-            job = current[row.job.stem] = _current(row.job)
+        job = current.get(row.job.stem, row.job)
+        kind = METHODS.get(job.method)  # the method of a plugin may not be installed
+        if row.job.stem not in current and kind is not None:
+            defaults = {item.name: item.default for item in fields(kind)}
+            job = replace(job, method_fields=defaults | kind.current_params(job.method_fields))
+        current[row.job.stem] = job
         known[job.with_seed(row.job.seed).key] = row
     return known
 
@@ -344,19 +312,6 @@ def job_spec(setup: Setup, method: str, settings: Fields, seed: int) -> JobSpec:
         method_fields=asdict(METHODS[method](**renamed_params(METHODS[method], settings))),
         seed=seed,
     )
-
-
-def _current(job: JobSpec) -> JobSpec:
-    """A stored job with all parameters of this version.
-
-    A row lists every parameter that there was. One that it lacks came later, and has the value that
-    `current_params` gives it, or its default: adding a parameter changes no earlier result.
-    """
-    kind = METHODS.get(job.method)  # the method of a plugin may not be installed
-    if kind is None:
-        return job
-    defaults = {item.name: item.default for item in fields(kind)}
-    return replace(job, method_fields=defaults | kind.current_params(job.method_fields))
 
 
 def _suggest(trial: Any, name: str, allowed: Sequence[Any]) -> Any:
@@ -391,10 +346,9 @@ def run_stored(
                 Store(store).add(row)
                 on_row(row)
 
-    def on_end(job: Job, result: Result) -> None:
-        on_row(journal.row(_spec(job), result))
-
-    replace(executor, journal=journal).execute(jobs, on_end)
+    replace(executor, journal=journal).execute(
+        jobs, lambda job, result: on_row(journal.row(_spec(job), result))
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -474,7 +428,7 @@ def embed_nodes(
         return None
     task = job.make_task(device)
     job.method.fit(task, seed=job.seed, progress=False)
-    return place_nodes(job.method, *job.predict(job.method, task))
+    return place_nodes(job.method, task, job.method.predict_task(task))
 
 
 @cache

@@ -160,9 +160,7 @@ class ExperimentResults:
     def _setting_titles(self) -> dict[str, str]:
         jobs = {cell.setting: cell.rows[0].job for cell in self.cells if cell.rows}
         titles = {
-            setting: setting_title(
-                job.dataset, {"name": job.imbalance, **(job.imbalance_fields or {})}
-            )
+            setting: setting_title(job.dataset, {"name": job.imbalance, **job.imbalance_fields})
             for setting, job in jobs.items()
         }
         several = Counter(titles.values())  # settings may differ in what a title leaves out
@@ -224,27 +222,18 @@ class ExperimentResults:
             curves.setdefault(name, []).append(cell)
         return curves
 
-    def with_selection_seeds(self) -> ExperimentResults:
-        """Copy with the seeds on which hyperparameters were selected only."""
+    def with_equal_seeds(self) -> ExperimentResults:
+        """Copy with as many seeds in every cell, those of the selection, to compare means."""
+        if len({len(cell.rows) for cell in self.cells}) < 2:
+            return self
         cells = [cell.with_seeds(self.seeds) for cell in self.cells]
         return replace(self, cells=[cell for cell in cells if cell.rows])
-
-    def with_equal_seeds(self) -> ExperimentResults:
-        """Copy with the same number of seeds in every cell, so that means are comparable."""
-        counts = {len(cell.rows) for cell in self.cells}
-        return self if len(counts) < 2 else self.with_selection_seeds()
 
 
 def load_experiments(
     store: Store, names: Iterable[str] | None = None, *, parts: Sequence[str] = ()
 ) -> list[ExperimentResults]:
-    """Read experiments of a store.
-
-    Args:
-        store: The store.
-        names: Which experiments; by default all.
-        parts: The parts of the outcomes of runs that are needed; by default all.
-    """
+    """Read experiments of a store, with some parts of the outcomes of runs; by default all."""
     contents = store.experiments()
     contents = {name: contents[name] for name in contents if names is None or name in names}
     rows = {row.job.key: row for row in store.scan(parts=parts, status="done")} if contents else {}
@@ -261,11 +250,7 @@ def tabulate(
 ) -> ExperimentResults:
     """An experiment without rows, for its table in the terminal: fast and small.
 
-    Args:
-        store: The store.
-        name: Name of the experiment.
-        content: What the store has of it.
-        stored: Status and values of the headline metrics of every run, by key.
+    `stored` has the status and the values of the headline metrics of every run, by key.
     """
 
     def cell(content: Mapping[str, Any]) -> Cell:
@@ -331,28 +316,17 @@ class Comparison(NamedTuple):
         return "significant" if paper is None else "holds"
 
 
-def compare_with_others(results: ExperimentResults, label: str, metric: str) -> list[Comparison]:
-    """Compare one method with every other in every setting that has enough common seeds."""
-    return _compare(_pairs(results, label), metric)
-
-
-def compare_variants(results: ExperimentResults, metric: str) -> list[Comparison]:
-    """Compare each variant with the full method, where there are enough common seeds."""
-    pairs = _pairs(results, results.reference)
-    return _compare([(variant, full) for full, variant in pairs], metric)
-
-
-def _pairs(results: ExperimentResults, label: str) -> list[tuple[Cell, Cell]]:
-    """The cell of a method with that of every other method, for each setting."""
+def compare(
+    results: ExperimentResults, label: str, metric: str, *, variants: bool = False
+) -> list[Comparison]:
+    """Compare a method with every other, or these variants with it, given enough common seeds."""
     pairs = []
     for setting in results.settings:
         cell = results.find(setting, label)
         others = [results.find(setting, other) for other in results.labels if other != label]
         pairs += [(cell, other) for other in others if cell is not None and other is not None]
-    return pairs
-
-
-def _compare(pairs: Iterable[tuple[Cell, Cell]], metric: str) -> list[Comparison]:
+    if variants:
+        pairs = [(variant, full) for full, variant in pairs]
     gaps = [(other, paired_gaps(cell, other, metric)) for cell, other in pairs]
     tested = [(o.setting, o.label, gap) for o, gap in gaps if len(gap.values) >= MIN_SEEDS]
     p_values = [t_test(gap.values).p for _, _, gap in tested]
@@ -403,7 +377,8 @@ def compare_with_paper(
         same = cell.with_seeds(results.seeds)
         if cell.label != label or cell.varies is not None or not same.rows:
             continue
-        ours = _outside_selection(cell, results.seeds)
+        others = {row.job.seed for row in cell.rows} - set(results.seeds)
+        ours = cell.with_seeds(others) if cell.selected and others else cell
         for metric in metrics:
             paper = cell.published(metric)
             if paper is not None:
@@ -412,12 +387,6 @@ def compare_with_paper(
                 chance = float((drawn.mean(axis=1).round(1) >= paper).mean())
                 means.append(PublishedMean(ours, metric, paper, same.mean(metric), chance))
     return means
-
-
-def _outside_selection(cell: Cell, selection: Sequence[int]) -> Cell:
-    """The runs on seeds that took no part in selecting hyperparameters; all if there are none."""
-    others = {row.job.seed for row in cell.rows} - set(selection)
-    return cell.with_seeds(others) if cell.selected and others else cell
 
 
 def rank_methods(results: ExperimentResults, metric: str) -> dict[str, float]:
@@ -450,7 +419,7 @@ def alternative_text(results: ExperimentResults, picture: str) -> str:
     where = results.setting_title(results.settings[0]) if settings == 1 else f"{settings} settings"
     scores = f"balanced accuracy of {methods} methods in {where}, mean and 95% interval"
     texts = {
-        "comparison": f"{scores}; best on average: {_best(results)}",
+        "comparison": f"{scores}; best on average: {[*best_first(results, METRIC), 'none'][0]}",
         "ablation": f"difference of {methods - 1} variants from {results.reference} in {where}",
         "sensitivity": f"balanced accuracy over {len(results.curves())} parameters in {where}",
         "recall": f"recall of each class, largest to smallest, in {where}",
@@ -460,7 +429,3 @@ def alternative_text(results: ExperimentResults, picture: str) -> str:
     }
     text = f"{results.title}: {texts.get(kind, kind)}"
     return printable(text).replace("[", "(").replace("]", ")").replace("\n", " ")
-
-
-def _best(results: ExperimentResults) -> str:
-    return next(iter(best_first(results, METRIC)), "none")

@@ -15,22 +15,10 @@ from evengraph.core.files import packaged, read_settings
 from evengraph.lab.store import Row
 
 EXPERIMENTS = ("table1", "table2", "table3", "figure2")
-BEYOND = (
-    "newer",
-    "publicstep",
-    "publicraw",
-    "unreal",
-    "natural",
-    "readings",
-    "budget",
-    "control",
-    "machines",
-    "starts",
-    "successor",
-    "parts",
-    "portfolio",
+BEYOND = (  # the paper; `all` leaves them out
+    *("newer", "publicstep", "publicraw", "unreal", "natural", "readings", "budget", "control"),
+    *("machines", "starts", "successor", "parts", "portfolio"),
 )
-"""Experiments beyond the paper; `all` leaves them out."""
 
 
 def expand(names: Sequence[str]) -> list[str]:
@@ -51,29 +39,15 @@ def source(name: str) -> Traversable:
     return packaged(f"{name}.toml")
 
 
-SUFFIXES = (".py", ".toml", ".csv")
-
-
 def inputs_of(name: str, part: Mapping[str, Any]) -> str:
-    """Hash of all that determines the runs of an experiment, but for the results of its runs.
-
-    Args:
-        name: Name of the experiment or path of its file.
-        part: The options that select a part of it.
-    """
+    """Hash of all that determines the runs of a part of an experiment, but for their results."""
     text = read_settings(source(name))
     state = repr((text, sorted(part.items()), _library()))
     return hashlib.sha256(state.encode(errors="surrogatepass")).hexdigest()
 
 
 def finished_mark(inputs: str, rows: Iterable[Row], cells: Sequence[Any]) -> dict[str, Any]:
-    """What a store keeps of a finished experiment.
-
-    Args:
-        inputs: Hash of what determines its runs.
-        rows: All its rows.
-        cells: Its cells, which hold the keys of most rows.
-    """
+    """What a store keeps of a finished experiment, whose cells hold the keys of most rows."""
     shown = {key for cell in cells for key in cell["keys"]}
     others = {row.job.key: row.status for row in rows if row.job.key not in shown}
     return {"inputs": inputs, "others": others}
@@ -82,36 +56,27 @@ def finished_mark(inputs: str, rows: Iterable[Row], cells: Sequence[Any]) -> dic
 def is_finished(
     content: Mapping[str, Any], inputs: str, stored: Mapping[str, Sequence[Any]]
 ) -> bool:
-    """Whether an experiment was finished from the same inputs, and all its rows are there.
-
-    Args:
-        content: The experiment as the store has it.
-        inputs: Hash of what determines its runs.
-        stored: Status and values of all rows, by key.
-    """
+    """Whether an experiment was finished from the same inputs, and all its rows are stored."""
     mark = content.get("finished")
     if not isinstance(mark, dict) or mark.get("inputs") != inputs:
         return False
     shown = {key: "done" for cell in content["cells"] for key in cell["keys"]}
-    return all(
-        key in stored and stored[key][0] == status
-        for key, status in (mark["others"] | shown).items()
-    )
+    wanted = mark["others"] | shown
+    return all(key in stored and stored[key][0] == status for key, status in wanted.items())
 
 
 def _library() -> list[Any]:
     """The files of the library, and the packages that add methods or search parameters."""
     root = Path(evengraph.__file__).parent
-    paths = sorted(path for path in root.rglob("*") if path.suffix in SUFFIXES)
-    files = [(str(path.relative_to(root)), *_state(path)) for path in paths]
+    paths = sorted(path for path in root.rglob("*") if path.suffix in (".py", ".toml", ".csv"))
+    states = [path.stat() for path in paths]
+    files = [
+        (str(path.relative_to(root)), state.st_size, state.st_mtime_ns)
+        for path, state in zip(paths, states, strict=True)
+    ]
     plugins = [entry_points(group=f"evengraph.{table}") for table in ("methods", "datasets")]
     added = sorted((one.value, one.dist and one.dist.version) for group in plugins for one in group)
     try:
         return [files, added, version("optuna")]
     except PackageNotFoundError:
         return [files, added]
-
-
-def _state(path: Path) -> tuple[int, int]:
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns

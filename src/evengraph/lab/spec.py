@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 from evengraph.core.errors import one_line_errors, short, unknown
 from evengraph.core.files import read_settings
 from evengraph.datasets.registry import lookup
-from evengraph.lab.sources import expand, source
+from evengraph.lab.sources import source
 from evengraph.methods import METHODS, Method
 from evengraph.pipeline.parameters import (
     check_field,
@@ -58,63 +58,35 @@ class Setup:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A method of an experiment, and where its parameters come from.
+    """A method of an experiment, and where its parameters come from."""
 
-    Args:
-        label: Name in tables.
-        method: Name of the method.
-        shared: Parameters of all methods of the experiment, unless replaced below.
-        fields: Fixed parameters.
-        grid: Values per parameter; every combination is run, and one selected on validation.
-        search: A range per parameter, and `trials`; one trial is selected on validation.
-        vary: A parameter and its values; every value is run and shown.
-        like: Start from what was selected for another entry, by its label.
-        presets: Start from the preset of the setting.
-        more_seeds: Seeds beyond those of the selection.
-        note: What the literature says of it, for the report.
-    """
-
-    label: str
+    label: str  # in tables
     method: str
-    shared: Fields = field(default_factory=dict)
+    shared: Fields = field(default_factory=dict)  # of all methods, unless replaced below
     fields: Fields = field(default_factory=dict)
-    grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    search: Fields = field(default_factory=dict)
-    vary: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    like: str = ""
-    presets: bool = False
-    more_seeds: Sequence[int] = ()
-    note: str = ""
+    grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # one is selected on validation
+    search: Fields = field(default_factory=dict)  # ranges and `trials`; one is selected as well
+    vary: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # every value is shown
+    like: str = ""  # start from what was selected for another entry, by its label
+    presets: bool = False  # start from the preset of the setting
+    more_seeds: Sequence[int] = ()  # beyond those of the selection
+    note: str = ""  # what the literature says of it, for the report
 
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """An experiment: what to run and how to draw it.
+    """An experiment: what to run and how to draw it."""
 
-    Args:
-        name: Name of the file.
-        title: Title of the tables.
-        draws: Kind of tables and figures.
-        seeds: Seeds of every run; parameters are selected on them.
-        setups: The settings.
-        entries: The methods.
-        map: Label of the method whose embeddings are drawn, in the first setting.
-    """
-
-    name: str
+    name: str  # of the file
     title: str
     draws: Literal["comparison", "ablation", "sensitivity"]
-    seeds: Sequence[int]
+    seeds: Sequence[int]  # parameters are selected on them
     setups: Sequence[Setup]
     entries: Sequence[Entry]
-    map: str = ""
+    map: str = ""  # label of the method whose embeddings are drawn, in the first setting
 
     def narrowed(
-        self,
-        *,
-        seeds: Sequence[int] = (),
-        methods: Sequence[str] = (),
-        setups: Sequence[str] = (),
+        self, *, seeds: Sequence[int] = (), methods: Sequence[str] = (), setups: Sequence[str] = ()
     ) -> Spec:
         """Select a part of the experiment; entries that others start from stay."""
         matching = [s for s in self.setups if not setups or any(part in s.name for part in setups)]
@@ -136,12 +108,6 @@ class Spec:
         return replace(self, setups=matching, entries=entries, seeds=seeds or self.seeds)
 
 
-def read_specs(names: Sequence[str], *, quick: bool = False, **part: Any) -> list[Spec]:
-    """Read experiments and select the same part of each; `all` is every experiment of the paper."""
-    specs = [read_spec(name, quick=quick) for name in expand(names)]
-    return [spec.narrowed(**part) for spec in specs]
-
-
 @one_line_errors()
 def read_spec(name: str, *, quick: bool = False) -> Spec:
     """Read an experiment by its name or the path of its file."""
@@ -152,7 +118,14 @@ def read_spec(name: str, *, quick: bool = False) -> Spec:
             check_keys(text)
             content = tomllib.loads(text)
             spec = _spec(content, Path(file.name).stem)
-            _check_runs(spec)
+            runs = 0
+            for entry in spec.entries:
+                settings = math.prod(map(len, (entry.grid or entry.vary).values()))
+                settings *= int(entry.search.get("trials", 1))
+                runs += settings * (len(spec.seeds) + len(entry.more_seeds)) * len(spec.setups)
+            if runs > MOST_RUNS:
+                allowed = f"an experiment may have at most {MOST_RUNS:,} runs"
+                raise ValueError(f"{allowed}, this has {runs:,}")
             return _quick(spec, content.get("quick", {})) if quick else spec
     except tomllib.TOMLDecodeError as error:
         message, _, position = str(error).partition(" (at line ")
@@ -171,29 +144,15 @@ def check_keys(text: str) -> None:
         if line.lstrip().startswith("#"):
             continue
         most = max(part.count(".") for part in _NO_KEY.split(line))
+        allowed = f"line {number}: a key may have at most"
         if most > MOST_PARTS:
-            raise ValueError(f"line {number}: a key may have at most {MOST_PARTS} parts")
+            raise ValueError(f"{allowed} {MOST_PARTS} parts")
         if len(_AFTER_QUOTE.findall(line)) > MOST_QUOTED_PARTS:
-            raise ValueError(
-                f"line {number}: a key may have at most {MOST_QUOTED_PARTS} parts in quotes"
-            )
-
-
-def _check_runs(spec: Spec) -> None:
-    runs = 0
-    for entry in spec.entries:
-        settings = math.prod(map(len, (entry.grid or entry.vary).values()))
-        settings *= int(entry.search.get("trials", 1))
-        runs += settings * (len(spec.seeds) + len(entry.more_seeds)) * len(spec.setups)
-    if runs > MOST_RUNS:
-        raise ValueError(f"an experiment may have at most {MOST_RUNS:,} runs, this has {runs:,}")
+            raise ValueError(f"{allowed} {MOST_QUOTED_PARTS} parts in quotes")
 
 
 def _line_of(lines: Sequence[str], path: Sequence[str | int]) -> int:
-    """The line where a key begins; otherwise that of the table it belongs in, or 1.
-
-    A key begins after the longest beginning of the file that is valid TOML and lacks it.
-    """
+    """Where a key begins: after the longest valid beginning of the file that lacks it; else 1."""
     work = 0
     for length in range(len(path), 0, -1):
         line = 1
@@ -251,15 +210,27 @@ def _spec(content: dict[str, Any], name: str) -> Spec:
     )
     for entry in spec.entries:
         _check_table(METHODS[entry.method], shared, "fields")
-    _check_labels(spec.entries)
-    labels = [entry.label for entry in spec.entries]
-    if spec.map and spec.map not in labels:
-        raise _Mistake(unknown("label", spec.map, labels), "map")
+    seen: dict[str, Entry] = {}
+    for index, entry in enumerate(spec.entries):
+        with _at("method", index):
+            if entry.label in seen:
+                raise _Mistake(f"two methods are called {entry.label!r}; give a label", "label")
+            with _at("like"):
+                if entry.like and entry.like not in seen:
+                    known = unknown("label", entry.like, seen)
+                    raise ValueError(f"{known} It must be defined above")
+                base = seen.get(entry.like)
+                while base is not None:  # the method must have the parameters it starts from
+                    for name in {*base.fields, *base.grid, *base.search} - {"trials"}:
+                        check_field(METHODS[entry.method], name)
+                    base = seen.get(base.like)
+            seen[entry.label] = entry
+    if spec.map and spec.map not in seen:
+        raise _Mistake(unknown("label", spec.map, seen), "map")
     return spec
 
 
 def _tables(content: Mapping[str, Any], name: str, read: Callable[[Any], T]) -> list[T]:
-    """Read all [[tables]] of a name."""
     with _at(name):
         tables = content.get(name)
         if not isinstance(tables, list) or not tables:
@@ -365,43 +336,17 @@ def _check_count(name: str, count: int) -> None:
         raise ValueError(f"{name} must be at most {MOST_VALUES} values, got {count}")
 
 
-def _check_labels(entries: Sequence[Entry]) -> None:
-    seen: dict[str, Entry] = {}
-    for index, entry in enumerate(entries):
-        with _at("method", index):
-            if entry.label in seen:
-                message = f"two methods are called {entry.label!r}; give a label"
-                raise _Mistake(message, "label")
-            if entry.like and entry.like not in seen:
-                message = unknown("label", entry.like, seen) + " It must be defined above"
-                raise _Mistake(message, "like")
-            base = seen.get(entry.like)
-            while base is not None:  # the method must have the parameters it starts from
-                for name in {*base.fields, *base.grid, *base.search} - {"trials"}:
-                    with _at("like"):
-                        check_field(METHODS[entry.method], name)
-                base = seen.get(base.like)
-            seen[entry.label] = entry
-
-
 def _quick(spec: Spec, part: Any) -> Spec:
     """The small part: presets instead of a search, three values of a curve."""
-
-    def some(values: Sequence[Any]) -> list[Any]:  # of the first two thirds, the cheapest
-        indices = (0, len(values) // 3, 2 * len(values) // 3)
-        return list(dict.fromkeys(values[index] for index in indices))
-
-    entries = [
-        replace(
-            entry,
-            grid={},
-            search={},
-            presets=entry.presets or bool(entry.grid or entry.search),
-            vary={name: some(values) for name, values in entry.vary.items()},
-            more_seeds=(),
-        )
-        for entry in spec.entries
-    ]
+    entries = []
+    for entry in spec.entries:
+        presets = entry.presets or bool(entry.grid or entry.search)
+        vary = {
+            name: list(dict.fromkeys(values[n * len(values) // 3] for n in range(3)))
+            for name, values in entry.vary.items()
+        }
+        small_entry = replace(entry, grid={}, search={}, presets=presets, vary=vary, more_seeds=())
+        entries.append(small_entry)
     small = replace(spec, entries=entries)
     with _at("quick"):
         _check_keys(part, ("seeds", "setups", "methods"), "key of [quick]")

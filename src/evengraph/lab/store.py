@@ -8,7 +8,7 @@ import os
 import socket
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from functools import cache, cached_property
@@ -57,14 +57,9 @@ CREATE TABLE IF NOT EXISTS claims (
 );
 """
 
-
-def _expected_columns() -> dict[str, tuple[str, ...]]:
-    with closing(sqlite3.connect(":memory:")) as base:
-        base.executescript(TABLES)
-        return columns_of(base)
-
-
-COLUMNS = _expected_columns()
+with closing(sqlite3.connect(":memory:")) as _base:
+    _base.executescript(TABLES)
+    COLUMNS = columns_of(_base)
 ADDED = COLUMNS["claims"][4:]  # columns of claims that stores of earlier versions lack
 
 
@@ -108,15 +103,12 @@ _JOB_FIELDS = tuple(item.name for item in fields(JobSpec))
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A finished job with its outcome, or the reason why it failed.
-
-    `outcome` holds the fields of a Record without the history of its epochs.
-    """
+    """A finished job with its outcome, or the reason why it failed."""
 
     job: JobSpec
     status: Literal["done", "failed"] = "done"
     reason: str = ""
-    outcome: Mapping[str, Any] = field(default_factory=dict)
+    outcome: Mapping[str, Any] = field(default_factory=dict)  # a Record without its epochs
     environment: Mapping[str, Any] = field(default_factory=dict)
     created: str = ""
 
@@ -140,29 +132,10 @@ class Row:
             "reason": self.reason,
             **outcome.get("metrics", {}),
             **{name: outcome.get(name) for name in names},
-            "commit": self.environment.get("commit"),
-            "device": self.environment.get("device"),
+            **{name: self.environment.get(name) for name in ("commit", "device")},
             "created": self.created,
             "key": job.key,
         }
-
-    def columns(self) -> tuple[Any, ...]:
-        """The row as the table `runs` holds it."""
-        job = self.job
-        return (
-            job.key,
-            job.dataset,
-            job.imbalance,
-            _sorted(job.imbalance_fields),
-            job.method,
-            _sorted(job.method_fields),
-            job.seed,
-            self.status,
-            self.reason,
-            json.dumps(dict(self.outcome)),
-            _sorted(self.environment),
-            self.created or datetime.now(UTC).isoformat(timespec="seconds"),
-        )
 
 
 class RunGroup(NamedTuple):
@@ -245,9 +218,6 @@ class _LazyOutcome(Mapping[str, Any]):
         """All parts, parsed once."""
         return self._content().items()
 
-    def __repr__(self) -> str:
-        return repr(self._content())
-
 
 class _RowReader:
     """Rows from columns. Jobs and environments that recur are parsed once."""
@@ -260,43 +230,32 @@ class _RowReader:
     def read(self, columns: Sequence[Any]) -> Row:
         """One row from what `_select_rows` selects; raises DamagedRowError."""
         _, *stem, seed, status, reason, environment, created, text, whole = columns
-        if not whole or not isinstance(text, str):  # SQLite takes bytes for JSON
-            _check_outcome(text, done=status == "done")
+        done, outcome = status == "done", None
+        if not whole or not isinstance(text, str):  # SQLite takes bytes for JSON, but not NaN
+            content = _parsed("outcome", text)
+            if done and not isinstance(content.get("metrics"), dict):
+                raise DamagedRowError("outcome has no metrics")
+            if done and not isinstance(content.get("validation"), int | float):
+                raise DamagedRowError("outcome has no validation score")
+            if self.parts:  # which SQLite could not extract
+                outcome = {n: content[n] for n in self.parts if content.get(n) is not None}
         if status not in ("done", "failed"):
             raise DamagedRowError("status is neither done nor failed")
-        job = self._jobs.get(key := tuple(stem)) or self._new_job(key)
+        if (key := tuple(stem)) not in self._jobs:
+            values = {n: _check(n, part, str) for n, part in zip(_JOB_FIELDS, key, strict=False)}
+            for name in ("imbalance_fields", "method_fields"):
+                values[name] = _parsed(name, values[name])
+            self._jobs[key] = JobSpec(**values, seed=0)
         if environment not in self._environments:
             self._environments[environment] = _parsed("environment", environment)
         return Row(
-            job=job.with_seed(_check("seed", seed, int)),
-            status="done" if status == "done" else "failed",  # not one string per row
+            job=self._jobs[key].with_seed(_check("seed", seed, int)),
+            status="done" if done else "failed",  # not one string per row
             reason=_check("reason", reason, str),
-            outcome=self._outcome(text, whole=whole),
+            outcome=_LazyOutcome(text, self.parts) if outcome is None else outcome,
             environment=self._environments[environment],
             created=intern(_check("created", created, str)),
         )
-
-    def _outcome(self, text: str, *, whole: bool) -> Mapping[str, Any]:
-        if whole or not self.parts:
-            return _LazyOutcome(text, self.parts)
-        content = json.loads(text)  # SQLite could not extract the parts: it cannot read NaN
-        return {name: content[name] for name in self.parts if content.get(name) is not None}
-
-    def _new_job(self, stem: tuple[Any, ...]) -> JobSpec:
-        values = {n: _check(n, text, str) for n, text in zip(_JOB_FIELDS, stem, strict=False)}
-        for name in ("imbalance_fields", "method_fields"):
-            values[name] = _parsed(name, values[name])
-        self._jobs[stem] = JobSpec(**values, seed=0)
-        return self._jobs[stem]
-
-
-def _check_outcome(text: Any, *, done: bool) -> None:
-    """Raise DamagedRowError for an outcome that is not as it was written."""
-    outcome = _parsed("outcome", text)
-    if done and not isinstance(outcome.get("metrics"), dict):
-        raise DamagedRowError("outcome has no metrics")
-    if done and not isinstance(outcome.get("validation"), int | float):
-        raise DamagedRowError("outcome has no validation score")
 
 
 def _check(name: str, value: Any, kind: type) -> Any:
@@ -348,10 +307,7 @@ def _condition(filters: Mapping[str, Any]) -> tuple[str, list[Any]]:
 
 
 def _select_rows(where: str, parts: Sequence[str] = ()) -> str:
-    """All columns of rows with the outcome last, and whether SQLite finds it whole.
-
-    With parts, the outcome is a list of these, unless it is not whole.
-    """
+    """All columns of rows, then the outcome (a list of parts, if it is whole), and if it is."""
     outcome = "outcome"
     if parts:
         # twice the first: two or more paths give a list, with every number as it was written
@@ -370,17 +326,8 @@ def _texts(columns: str, where: str) -> str:
     )
 
 
-def _select_values(paths: Sequence[str]) -> str:
-    """Key and status of every row that can be read, and values in its outcome."""
-    columns = ", ".join(["key", "status", *(f"json_extract(text, '$.{path}')" for path in paths)])
-    return f"SELECT {columns} FROM ({_texts('key', '1')}) WHERE {_WHOLE_TEXT}"
-
-
 def _select_groups(where: str, paths: Sequence[str]) -> str:
-    """Setting, method, runs, failed runs, settings tried, and the mean of each value of outcomes.
-
-    A mean is NULL unless every run that is done has a value.
-    """
+    """Setting, method, runs, failed, settings tried, means; NULL if a run that is done has none."""
     names = "dataset, imbalance, imbalance_fields, method"
     values = ", ".join(f"json_extract(text, '$.{path}') AS v{n}" for n, path in enumerate(paths))
     means = ", ".join(
@@ -402,16 +349,12 @@ def _select_groups(where: str, paths: Sequence[str]) -> str:
 
 
 class Claimant(NamedTuple):
-    """A process that works on jobs.
-
-    A process id is used again after a while, and after every start of the machine. The time at
-    which the process started and the id of the boot tell the two apart; empty where unknown.
-    """
+    """A process that works on jobs."""
 
     host: str
-    process: int
-    boot: str = ""
-    started: str = ""
+    process: int  # used again after a while and after every boot, which the next two tell apart
+    boot: str = ""  # id of the boot, empty where unknown
+    started: str = ""  # when the process started
 
     def alive(self, *, seen: float, now: float) -> bool:
         """Whether the process that made a claim at the time `seen` may still work on it."""
@@ -468,15 +411,9 @@ def _state(process: int) -> tuple[str, str]:
 
 
 class Store:
-    """Runs and experiments in one SQLite file. Several processes may write at the same time.
+    """Runs and experiments in one SQLite file, created if there is none.
 
-    The file is in write-ahead mode: killing a process never leaves a partial row.
-
-    Args:
-        path: Path of the file, created if it does not exist.
-
-    Attributes:
-        damage: One sentence for each damaged row or experiment that reading left out.
+    Several processes may write at the same time, and killing one never leaves a partial row.
     """
 
     @one_line_errors()
@@ -484,47 +421,35 @@ class Store:
         self.path = Path(path)
         self._damage: dict[str, None] = {}
         self._file = SqliteFile(self.path, "evengraph store")
-        self._refuse_other_programs()
-        with self._file.read() as base:
-            complete = self._check(base)
-        if not complete:
-            self._file.create(f"{TABLES} PRAGMA user_version = {SCHEMA};")
-
-    @property
-    def damage(self) -> list[str]:
-        """What reading left out."""
-        return list(self._damage)
-
-    def _refuse_other_programs(self) -> None:
-        """SQLite takes another program's short file for an empty base, and replaces it."""
-        try:
-            with self.path.open("rb") as file:
-                start = file.read(len(MAGIC))
-        except OSError:  # there is none, or SQLite tells why it cannot be read
-            return
-        if start not in (b"", MAGIC):
+        start = b""
+        with suppress(OSError), self.path.open("rb") as file:  # SQLite tells why it is unreadable
+            start = file.read(len(MAGIC))
+        if start not in (b"", MAGIC):  # SQLite takes a short file for an empty base: it replaces it
             raise ValueError(f"{self.path} is not an evengraph store: file is not a database.")
-
-    def _check(self, base: sqlite3.Connection) -> bool:
-        """Whether the file is a complete store; raises if it is none, or of another version."""
-        # tables first: another process may be creating them together with the version
-        tables = columns_of(base)
-        (version,) = base.execute("PRAGMA user_version").fetchone()
+        with self._file.read() as base:
+            # tables first: another process may be creating them together with the version
+            tables = columns_of(base)
+            (version,) = base.execute("PRAGMA user_version").fetchone()
+            tables = columns_of(base) if version else tables
         if version not in (0, SCHEMA):
             raise ValueError(
                 f"{self.path} was written by another version of evengraph "
                 f"(format {version}, this version reads {SCHEMA})."
             )
         if version:
-            ours = "runs" in columns_of(base)
+            ours = "runs" in tables
         else:  # earlier versions could be killed between two tables
             before = {"claims": COLUMNS["claims"][:4]}
-            ours = all(
-                columns in (COLUMNS.get(name), before.get(name)) for name, columns in tables.items()
-            )
+            ours = all(names in (COLUMNS.get(n), before.get(n)) for n, names in tables.items())
         if not ours:
             raise ValueError(f"{self.path} is not an evengraph store but another SQLite file.")
-        return bool(version == SCHEMA)
+        if not version:
+            self._file.create(f"{TABLES} PRAGMA user_version = {SCHEMA};")
+
+    @property
+    def damage(self) -> list[str]:
+        """One sentence for each damaged row or experiment that reading left out."""
+        return list(self._damage)
 
     # Rows.
 
@@ -532,7 +457,21 @@ class Store:
         """Write rows in one transaction, replacing those of earlier attempts at the same jobs."""
         with self._file.write() as base:
             for row in rows:
-                values = row.columns()
+                job = row.job
+                values = (
+                    job.key,
+                    job.dataset,
+                    job.imbalance,
+                    _sorted(job.imbalance_fields),
+                    job.method,
+                    _sorted(job.method_fields),
+                    job.seed,
+                    row.status,
+                    row.reason,
+                    json.dumps(dict(row.outcome)),
+                    _sorted(row.environment),
+                    row.created or datetime.now(UTC).isoformat(timespec="seconds"),
+                )
                 marks = ", ".join("?" * len(values))
                 base.execute(f"INSERT OR REPLACE INTO runs VALUES ({marks})", values)
                 base.execute("DELETE FROM claims WHERE key = ?", values[:1])
@@ -540,10 +479,7 @@ class Store:
     def rows(self, *, parts: Sequence[str] = (), **filters: Any) -> list[Row]:
         """Read all rows, or those with these values of `dataset`, `method`, `status` and so on.
 
-        Args:
-            parts: Names of the parts of the outcome that are needed, by default all; with few of
-                them, many rows need little memory.
-            filters: Values by the names of columns; None stands for any.
+        With `parts`, the names of some parts of the outcome, many rows need little memory.
         """
         return list(self.scan(parts=parts, **filters))
 
@@ -567,12 +503,7 @@ class Store:
             return None
 
     def groups(self, paths: Sequence[str], **filters: Any) -> list[RunGroup]:
-        """Numbers of runs and means of values, by setting and method.
-
-        Args:
-            paths: Values in the outcome, such as `metrics.macro_f1`.
-            filters: As in `rows`.
-        """
+        """Numbers of runs and means of values such as `metrics.macro_f1`, by setting and method."""
         where, values = _condition(filters)
         with self._file.read() as base:
             rows = base.execute(_select_groups(where, paths), values).fetchall()
@@ -600,8 +531,10 @@ class Store:
 
         Much faster than rows, which it does not make. What an outcome lacks, or NaN, is None.
         """
+        names = ", ".join(["key", "status", *(f"json_extract(text, '$.{p}')" for p in paths)])
+        query = f"SELECT {names} FROM ({_texts('key', '1')}) WHERE {_WHOLE_TEXT}"
         with self._file.read() as base:
-            return {row[0]: row[1:] for row in base.execute(_select_values(paths))}
+            return {row[0]: row[1:] for row in base.execute(query)}
 
     def outcomes(self, keys: Iterable[str]) -> list[Mapping[str, Any]]:
         """The whole outcomes of rows."""

@@ -14,8 +14,7 @@ from evengraph.lab.results import (
     ExperimentResults,
     alternative_text,
     best_first,
-    compare_variants,
-    compare_with_others,
+    compare,
     compare_with_paper,
     rank_methods,
 )
@@ -34,18 +33,29 @@ Table = list[list[str]]
 
 
 def markdown(results: ExperimentResults, pictures: Sequence[str] = ()) -> str:
-    """Write all tables of an experiment: values, ranks, paper, hyperparameters and tests.
-
-    Args:
-        results: The experiment.
-        pictures: Names of image files in the same folder, without suffix.
-    """
+    """Write all tables of an experiment, after the pictures of these names in the same folder."""
     equal = results.with_equal_seeds()
     shown = (f"![{_line(alternative_text(results, name))}]({name}.svg)" for name in pictures)
-    parts = [f"# {_line(results.title)}", *shown, _intro(equal)]
+    counts = sorted({len(cell.rows) for cell in equal.cells}) or [0]
+    seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+    best = "" if results.kind == "sensitivity" else "; the best mean in bold"
+    intro = f"Mean (standard deviation) over {seeds} seeds, in percent{best}."
+    parts = [f"# {_line(results.title)}", *shown, intro]
     if results.kind == "sensitivity":
         for name, cells in results.curves().items():
-            parts += [f"## {_line(name)}", *filter(None, [cells[0].note]), _curve(name, cells)]
+            header = [name, "seeds", "bAcc", "95% interval", "Macro-F1"]
+            rows = [
+                [
+                    str(cell.value),
+                    str(len(cell.rows)),
+                    mean_text(cell, METRIC),
+                    interval_text(cell.interval(METRIC)),
+                    f"{cell.mean('macro_f1'):.1f}",
+                ]
+                for cell in cells
+            ]
+            notes = filter(None, [cells[0].note])
+            parts += [f"## {_line(name)}", *notes, _markdown([header, *rows])]
     else:
         for title, table in _grids(equal, bold="**{}**"):
             parts += [f"## {_line(title)}", _markdown(table)]
@@ -59,7 +69,12 @@ def markdown(results: ExperimentResults, pictures: Sequence[str] = ()) -> str:
             "below 5% the gap is larger than chance explains."
         )
         parts += _section(f"{results.reference} and the paper", _titled(results, table), note)
-    parts += _selected(results)
+    lines = [
+        f"- {results.setting_title(cell.setting)}, {cell.label}: {selected_text(cell)}"
+        for cell in results.cells
+        if cell.selected
+    ]
+    parts += ["## Hyperparameters selected on validation", "\n".join(lines)] if lines else []
     if results.kind == "ablation":
         note = (
             f"Differences in {METRICS[METRIC].title} of each variant from {results.reference} on "
@@ -85,11 +100,8 @@ def latex(results: ExperimentResults) -> str:
         first, *rest = (" & ".join(line) + " \\\\" for line in lines)
         body = ["\\toprule", first, "\\midrule", *rest, "\\bottomrule"]
         opening = f"\\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}"
-        parts.append(
-            "\n".join(
-                [f"% {one_line(f'{results.title}: {title}')}", opening, *body, "\\end{tabular}", ""]
-            )
-        )
+        comment = f"% {one_line(f'{results.title}: {title}')}"
+        parts.append("\n".join([comment, opening, *body, "\\end{tabular}", ""]))
     return "\n".join(parts)
 
 
@@ -143,21 +155,18 @@ def _grid(results: ExperimentResults, columns: Mapping[str, str], metric: str, b
         cells = {cell.label: cell for cell in results.table_cells(setting)}
         best = max(cell.mean(metric) for cell in cells.values())
         for label, row in rows.items():
-            row += _triple(cells[label], metric, best, bold) if label in cells else [""] * 3
-    header = [
-        "method",
-        *(name for title in columns.values() for name in (title, "paper", "difference")),
-    ]
+            if label not in cells:
+                row += [""] * 3
+                continue
+            mean, paper = cells[label].mean(metric), cells[label].published(metric)
+            text = mean_text(cells[label], metric)
+            row.append(bold.format(text) if mean == best else text)
+            row += ["", ""] if paper is None else [f"{paper:.1f}", difference_text(mean - paper)]
+    titles = (name for title in columns.values() for name in (title, "paper", "difference"))
+    header = ["method", *titles]
     table = [header, *rows.values()]
     shown = [n for n in range(len(header)) if any(row[n] for row in table[1:])]
     return [[row[n] for n in shown] for row in table]
-
-
-def _triple(cell: Cell, metric: str, best: float, bold: str) -> list[str]:
-    mean, paper = cell.mean(metric), cell.published(metric)
-    text = mean_text(cell, metric)
-    text = bold.format(text) if mean == best else text
-    return [text, *(["", ""] if paper is None else [f"{paper:.1f}", difference_text(mean - paper)])]
 
 
 def difference_text(value: float) -> str:
@@ -207,28 +216,6 @@ def _section(title: str, table: Table, note: str = "") -> list[str]:
     if rows > LONG:
         text = f'<details markdown="1"><summary>{rows} rows</summary>\n\n{text}\n\n</details>'
     return [f"## {_line(title)}", text, *([note] if note else [])]
-
-
-def _intro(results: ExperimentResults) -> str:
-    """Say what the values are."""
-    counts = sorted({len(cell.rows) for cell in results.cells}) or [0]
-    seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
-    best = "" if results.kind == "sensitivity" else "; the best mean in bold"
-    return f"Mean (standard deviation) over {seeds} seeds, in percent{best}."
-
-
-def _curve(name: str, cells: Sequence[Cell]) -> str:
-    rows = [
-        [
-            str(cell.value),
-            str(len(cell.rows)),
-            mean_text(cell, METRIC),
-            interval_text(cell.interval(METRIC)),
-            f"{cell.mean('macro_f1'):.1f}",
-        ]
-        for cell in cells
-    ]
-    return _markdown([[name, "seeds", "bAcc", "95% interval", "Macro-F1"], *rows])
 
 
 # Tables as text, the header first, empty without rows; Markdown and HTML pages share them.
@@ -292,7 +279,7 @@ def claims_table(results: ExperimentResults) -> Table:
             f"{comparison.corrected:.2g}",
             comparison.verdict,
         ]
-        for comparison in compare_variants(results, METRIC)
+        for comparison in compare(results, results.reference, METRIC, variants=True)
     ]
     header = ["setting", "variant", "paper", "ours", "95% interval", "p, corrected", "verdict"]
     return [header, *rows] if rows else []
@@ -311,19 +298,10 @@ def significance_table(results: ExperimentResults) -> Table:
             f"{comparison.p:.2g}",
             f"{comparison.corrected:.2g}",
         ]
-        for comparison in (compare_with_others(results, results.reference, METRIC) if tuned else ())
+        for comparison in (compare(results, results.reference, METRIC) if tuned else ())
     ]
     header = ["setting", "against", "seeds", "difference", "95% interval", "p", "p, corrected"]
     return [header, *rows] if rows else []
-
-
-def _selected(results: ExperimentResults) -> list[str]:
-    cells = [cell for cell in results.cells if cell.selected]
-    lines = [
-        f"- {results.setting_title(cell.setting)}, {cell.label}: {selected_text(cell)}"
-        for cell in cells
-    ]
-    return ["## Hyperparameters selected on validation", "\n".join(lines)] if lines else []
 
 
 def _tex(text: str) -> str:

@@ -6,8 +6,12 @@ and V_u unlabelled nodes; S the cluster of each node, here its number instead of
 a one; C classes, L `layers`, K `clusters_per_class` times C, beta `recluster_every`, epsilon
 `threshold`, lambda `pseudo_weight`, omega the weights of labelled nodes, || columns side by side.
 
+Layers and epochs count from 0. `Method` holds training (Adam; `maxiters` is its `max_epochs`),
+`UnifiedMethod` saving and the clusters of other graphs.
+
 By default a quick form of the same, `evengraph.fast.unignn`, trains and predicts; in a block
-`with evengraph.fast.off():` the code below does. Tests hold the two equal.
+`with evengraph.fast.off():` the code below does. Without dropout, tests hold the two equal; with
+it they draw other random numbers, so that a seed gives another result.
 """
 
 from __future__ import annotations
@@ -89,15 +93,19 @@ class UniGNN(UnifiedMethod):
         without dropout; validation and test nodes, without their labels, may get a pseudo-label.
         The first layer's clusters come from the features, once; later clusterings start from the
         previous clusters, which is faster and scores no less. K-means starts once
-        (`cluster_starts`); on sparse features it may then put most nodes into one cluster, which a
-        note of the fit reports. The loss of labelled nodes is a sum, as printed, and training stops
-        by Macro-F1; `mean_loss`, `unit_rows` and `stop_on` are other readings of the text. A_sem
-        has ones on its diagonal before the identity is added. The classifier propagates over the
-        input graph. Features are neither normalised nor dropped out. Encoders have Xavier weights
-        and no bias, as in the equations; the classifier starts like that of the comparison methods.
-        Of epochs with equal validation score, patience counts from the first and the model is the
-        latest. Edges are undirected. On the CPU the quick form's dropout rate is a multiple of
-        1/256. What reproduces: docs/reproduction.md.
+        (`cluster_starts`), ends after 100 rounds or a change below 1e-4, and gives an empty cluster
+        the farthest row; on sparse features it may put most nodes into one cluster, which a note of
+        the quick form reports. The loss of labelled nodes is a sum, as printed, and training stops
+        by Macro-F1; `mean_loss`, `unit_rows` and `stop_on` are other readings of the text. Without
+        a pseudo-label their loss is left out. A_sem has ones on its diagonal before the identity is
+        added. The classifier propagates over the input graph and has biases. Features are neither
+        normalised nor dropped out. Encoders have Xavier weights and no bias, as in the equations;
+        the classifier starts like that of the comparison methods. Of epochs with equal validation
+        score, patience counts from the first and the model is the latest. Edges are undirected,
+        without weights and self-loops.
+        Choices of ours: `alpha="auto"`, thinning by `memory_limit`, a smaller search space, and a
+        patience of 100 (the paper's tables use 1,000). On the CPU the quick form's dropout rate is
+        a multiple of 1/256. What reproduces: docs/reproduction.md.
 
     Reference:
         Alchihabi, Yan and Guo, "Overcoming Class Imbalance: Unified GNN Learning with
@@ -149,14 +157,15 @@ class UniGNN(UnifiedMethod):
         self.net_, self.graph_ = self._build_network().to(self.device_), task.graph
         epochs = count()
 
-        def epoch() -> tuple[Tensor, Tensor]:  # lines 5 to 18
+        def epoch() -> tuple[Tensor, Tensor]:  # lines 5 to 19
             with torch.no_grad():  # what is selected comes from a pass without dropout
                 clean = self._forward(inputs, partial(self._updated, next(epochs)))  # lines 4, 17
                 pseudo = self._select(clean.softmax(1), task)  # line 13
             logits = self._forward(inputs, self._stored, self.dropout)  # lines 6 to 12
-            return self._loss(logits, pseudo, task), stopping_score(self.stop_on, clean, task)
+            loss = self._loss(logits, pseudo, task)  # line 14
+            return loss, stopping_score(self.stop_on, clean, task)
 
-        self._train(self.net_, epoch)  # line 15
+        self._train(self.net_, epoch)  # line 15, by Adam
 
     def _logits(self, graph: Data) -> Tensor:
         return self._forward(self._inputs(graph), self._known_or_nearest(graph))
@@ -185,7 +194,7 @@ class UniGNN(UnifiedMethod):
     # Semantic node encoder
 
     def _cluster(self, h: Features, start: Tensor | None) -> Tensor:
-        """S, by k-means of H_struct || H_sem (Eq. 3), which minimises the distances of Eq. 4."""
+        """S, by k-means of H_sem || H_struct (Eq. 3), which minimises the distances of Eq. 4."""
         rows, seed = self._cluster_rows(h), int(torch.randint(2**31, ()))
         return kmeans(rows, self.num_clusters, seed, start=start, starts=self.cluster_starts)
 

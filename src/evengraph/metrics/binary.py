@@ -4,8 +4,6 @@ All are read off one curve with an entry per distinct score: nodes of equal scor
 together or not at all. Values are fractions; an undefined value is NaN.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Literal, NamedTuple, get_args
 

@@ -1,7 +1,5 @@
 """Calibration of probabilities on validation nodes, and metrics of calibration."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass

@@ -109,10 +109,7 @@ def cheapest_threshold(positive: Tensor, scores: Tensor, costs: Costs) -> float:
 
 
 class CostCurve(NamedTuple):
-    """The thresholds that may be cheapest, and the base rate of the nodes they were found on.
-
-    A saved model holds it, so that costs can be given when it predicts.
-    """
+    """The thresholds that may be cheapest for a saved model, and the base rate of its nodes."""
 
     base_rate: float
     points: tuple[OperatingPoint, ...]

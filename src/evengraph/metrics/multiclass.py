@@ -4,8 +4,6 @@ Computed on the device of the tensors. All but the ranking metrics are functions
 matrix. Values are fractions, as in scikit-learn; an undefined value is NaN.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 
@@ -101,9 +99,7 @@ def auroc(labels: Tensor, probabilities: Tensor) -> Tensor:
 def batched_macro_f1(labels: Tensor, predictions: Tensor, mask: Tensor, num_classes: int) -> Tensor:
     """Macro-F1 of several replicas at once, without a device synchronisation, (R,).
 
-    Shapes:
-        labels, predictions: int64, (R, V)
-        mask: bool, (R, V), which nodes count
+    Labels, predictions and the mask of nodes that count are (R, V).
     """
     # A product of one-hot rows, since bincount on a GPU adds in no fixed order.
     classes = torch.arange(num_classes, device=labels.device)
@@ -169,11 +165,8 @@ def score_validation_rows(logits: Tensor, task: Task) -> Tensor:
 def batched_validation_scores(labels: Tensor, logits: Tensor, mask: Tensor, rare: Tensor) -> Tensor:
     """The validation score of several replicas at once, without a device synchronisation, (R,).
 
-    Shapes:
-        labels: int64, (R, V), of the validation nodes
-        logits: (R, V, C)
-        mask: bool, (R, V), which nodes count
-        rare: int64, (R,), the rare class of two, -1 without one
+    Labels of the validation nodes and the mask of those that count are (R, V), logits (R, V, C);
+    `rare`, (R,), is the rare class of two, -1 without one.
     """
     scores = batched_macro_f1(labels, logits.argmax(2), mask, logits.shape[2])
     if logits.shape[2] == 2:

@@ -3,8 +3,6 @@
 Every command and page takes its intervals and p values from here.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache

@@ -180,6 +180,7 @@ def score(
         base_rates = base_rate_sweep(*ranking, values["tuned_threshold"], job.costs) or None
         curve = precision_recall_points(*ranking) or None
     (main,) = (history for history in method.history_ if history.main)
+    auto = [name for name, value in method.get_params().items() if value == "auto"]
     record = Record(
         seed=job.seed,
         metrics=metrics,
@@ -207,15 +208,9 @@ def score(
         agreement=agreement,
         base_rates=base_rates,
         precision_recall=curve,
-        resolved=_resolved_params(method) or None,
+        resolved={n: getattr(method, f"{n}_") for n in auto if hasattr(method, f"{n}_")} or None,
     )
     return FittedMethod(method, task, probabilities, record)
-
-
-def _resolved_params(method: Method) -> dict[str, Any]:
-    """What a fit took for parameters that were "auto", such as `alpha`."""
-    names = [name for name, value in method.get_params().items() if value == "auto"]
-    return {name: getattr(method, f"{name}_") for name in names if hasattr(method, f"{name}_")}
 
 
 def describe(device: torch.device) -> dict[str, Any]:

@@ -244,9 +244,8 @@ class _Boosting(NamedTuple):
     def rows(self, graph: Data) -> dict[str, Tensor]:
         nodes = torch.arange(graph.num_nodes, device=graph.x.device)
         inputs = self.row_inputs()
-        parts = self.method._unrounded(graph, nodes).split(
-            [i.width for i in inputs.values()], dim=1
-        )
+        widths = [item.width for item in inputs.values()]
+        parts = self.method._unrounded(graph, nodes).split(widths, dim=1)
         return dict(zip(inputs, parts, strict=True))
 
     def onnx_probabilities(self, onnx: OnnxGraph, rows: Mapping[str, str]) -> str:

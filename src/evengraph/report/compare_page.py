@@ -9,16 +9,7 @@ from evengraph.metrics.registry import METRICS
 from evengraph.metrics.significance import ENOUGH_SPLITS, format_p
 from evengraph.report import page
 from evengraph.report.charts import ForestRow, bar, forest_plot, swatch
-from evengraph.report.markup import (
-    DASH,
-    Markup,
-    decimals,
-    integer,
-    metric_value,
-    plural,
-    signed,
-    tag,
-)
+from evengraph.report.markup import DASH, Markup, decimals, integer, metric_value, signed, tag
 from evengraph.report.view import TERMS, Comparison, Standing, dataset_title, describe_protocol
 
 
@@ -81,8 +72,7 @@ def _scores(view: Comparison, pages: Mapping[str, str]) -> Markup:
     marks += [("seed", "one split")] if view.num_splits > 1 else []
     paper = any(one.paper is not None for one in view.standings)
     marks += [("published", "published mean")] if paper else []
-    splits = plural(view.num_splits, "split")
-    text = f"{view.metric.heading} on test nodes, the same {splits} for all methods."
+    text = f"{view.metric.heading} on test nodes, the same {view.splits} for all methods."
     if view.too_few:
         text += f" Too few splits for intervals: use at least {ENOUGH_SPLITS}, better 10."
     best, *others = view.standings

@@ -88,7 +88,7 @@ def _cards(view: Inspection) -> Markup:
     elif not view.unlabelled:
         cards.append(("Within two hops of a label", DASH, "", "every node is labelled"))
     heading = tag("h2", "Key numbers", class_="unseen")
-    drawn = (page.card(*shown, tag("p", text, class_="quiet")) for *shown, text in cards)
+    drawn = (page.card(*one[:3], tag("p", one[3], class_="quiet")) for one in cards)
     return tag("section", heading, *drawn, class_="cards")
 
 

@@ -49,8 +49,7 @@ MINUS = "−"
 
 def decimals(value: object, digits: int = 1) -> str:
     """Format with fixed digits."""
-    finite = number(value)
-    if finite is None:
+    if (finite := number(value)) is None:
         return DASH
     # adding zero turns a rounded -0.0 into 0.0
     return f"{round(finite, digits) + 0.0:.{digits}f}".replace("-", MINUS)

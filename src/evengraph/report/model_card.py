@@ -3,8 +3,6 @@
 Names from users' files are written as code, which Markdown does not interpret.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -165,7 +163,18 @@ def _calibration(extra: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     calibrator, errors = part(extra, "calibrator"), part(extra, "calibration")
     if not calibrator:
         return []
-    lines = [_temperature(extra, calibrator)]
+    value, note = number(calibrator.get("temperature")), str(calibrator.get("note") or "")
+    nodes = int(number(calibrator.get("nodes")) or 0)
+    validation = int(number(lookup(extra, "counts", "validation")) or 0)
+    fitted = plural(nodes, "validation node")
+    if 0 < validation < nodes:  # folds
+        more = integer(nodes - validation)
+        fitted = f"{plural(nodes, 'node')} that the single models were not trained on: "
+        fitted += f"{plural(validation, 'validation node')}, and {more} that other folds held out"
+    text = f"Temperature {decimals(value, 2)}, fitted to {fitted}; `predict --calibrated` uses it."
+    if value == 1 and not calibrator.get("shift") and note:
+        text = f"Not calibrated: {note[0].lower()}{note[1:]}"
+    lines = [text]
     if errors:
         names_of = ("calibration_error", "calibrated_error")
         before, after = (decimals(errors.get(name)) for name in names_of)
@@ -178,21 +187,6 @@ def _calibration(extra: Mapping[str, Any], names: Sequence[str]) -> list[str]:
         text = f"A node is flagged as {code(name)} from a probability of {start}, selected on"
         lines.append(f"{text} held-out nodes.")
     return ["## Calibration", _list(lines)]
-
-
-def _temperature(extra: Mapping[str, Any], calibrator: Mapping[str, Any]) -> str:
-    """The temperature and what it was fitted to, or why there is none."""
-    value, note = number(calibrator.get("temperature")), str(calibrator.get("note") or "")
-    if value == 1 and not calibrator.get("shift") and note:
-        return f"Not calibrated: {note[0].lower()}{note[1:]}"
-    nodes = int(number(calibrator.get("nodes")) or 0)
-    validation = int(number(lookup(extra, "counts", "validation")) or 0)
-    fitted = plural(nodes, "validation node")
-    if 0 < validation < nodes:  # folds
-        more = integer(nodes - validation)
-        fitted = f"{plural(nodes, 'node')} that the single models were not trained on: "
-        fitted += f"{plural(validation, 'validation node')}, and {more} that other folds held out"
-    return f"Temperature {decimals(value, 2)}, fitted to {fitted}; `predict --calibrated` uses it."
 
 
 def _limits(extra: Mapping[str, Any], names: Sequence[str]) -> list[str]:

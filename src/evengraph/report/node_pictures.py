@@ -3,8 +3,6 @@
 The map can be read without its script, which adds zoom, tooltips and the choice of colours.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -123,8 +121,7 @@ def _map_legend(
 
 
 def _whole(value: Any) -> int | None:
-    finite = number(value)
-    return None if finite is None else int(finite)
+    return None if (finite := number(value)) is None else int(finite)
 
 
 def _map_name(label: int | None, names: Sequence[str]) -> str:

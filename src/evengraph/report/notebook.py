@@ -4,8 +4,6 @@ Every function takes what the object gives as JSON, and returns sections of the 
 style, which holds inside of the output alone.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -87,10 +85,8 @@ def model_html(title: str, names: Sequence[str], counts: Sequence[int], extra: A
 
 
 def _output(*parts: Markup, style: str = "", name: str = "evengraph") -> str:
-    """Parts of a page with their style; rules inside of the frame reach nothing outside of it.
-
-    The class is named twice: these rules outweigh those of a page around the output.
-    """
+    """Parts of a page with their style; its rules reach nothing outside of the frame."""
+    # the class is named twice: these rules outweigh those of a page around the output
     rules = (STYLE + style).replace(":root", "&")
     rules = rules.replace("@media (max-width", "@container (max-width")
     rules = re.sub(r"^(\s*)body {", r"\1& {", rules, flags=re.MULTILINE)

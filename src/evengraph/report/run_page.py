@@ -142,11 +142,7 @@ def _two_class_cards(view: Result) -> list[Markup]:
 
 
 def _summaries(view: Result) -> Markup:
-    """What the method says about what it did, per seed; nothing if it says nothing.
-
-    Of several seeds, the first and the last line are shown: what was chosen, and whether the graph
-    helps. Those between them are folded: what was rejected.
-    """
+    """What the method says about what it did; of several seeds, all but the ends is folded."""
     blocks, rejected = [], []
     for seed, lines in view.summaries:
         if len(view.runs) > 1:
@@ -398,8 +394,8 @@ def _confusion(view: Result) -> Markup:
     worst = []  # sorting is stable, so equal shares stay in the order of the page
     for share, true, guess in sorted(errors, key=lambda error: -error[0])[:5]:
         names = tag("span", tag("b", true.name), " predicted as ", guess.name)
-        kind = "rare" if true.minority else None
-        worst.append(tag("li", names, tag("b", percentage(share, 1)), class_=kind))
+        rare = "rare" if true.minority else None
+        worst.append(tag("li", names, tag("b", percentage(share, 1)), class_=rare))
     heading = tag("h3", "Most frequent errors, share of the true class")
     aside = [tag("aside", heading, tag("ol", *worst, class_="mixed"))] if worst else []
     both = tag("div", matrix, *aside, class_="beside")

@@ -1,7 +1,5 @@
 """Tables and notes of results, comparisons, inspections and methods in the terminal."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -34,10 +32,7 @@ Content = Mapping[str, Any]
 def plain_table(
     names: Iterable[str], values: Iterable[str] = (), *, dim: Collection[str] = (), gap: int = 2
 ) -> Table:
-    """Start a table without rules: columns of names wrap where room is short, values never do.
-
-    `dim` are the values in a weaker colour, `gap` is the number of spaces between columns.
-    """
+    """Start a table without rules: names wrap where room is short, values never; some are dim."""
     table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
     for name in names:
         table.add_column(name, overflow="fold")
@@ -103,10 +98,7 @@ def _methods_table(results: Sequence[Result]) -> Table:
 
 
 def _two_class_table(results: Sequence[Result]) -> Table:
-    """Binary metrics of the positive class; empty unless there are two classes.
-
-    Of several methods it has means alone, so that it is not wider than 80 columns.
-    """
+    """Binary metrics of the positive class, of several methods without deviations; may be empty."""
     metrics = two_class_metrics([part(result.content, "mean") for result in results])
     table = plain_table(["rarer class"], [metric.short for metric in metrics], gap=1)
     for result in results if any(metric.binary for metric in metrics) else []:
@@ -147,10 +139,7 @@ def _summary_table(result: Result) -> Table:
 
 
 def graph_verdict(summaries: Sequence[Sequence[str]]) -> str:
-    """What all splits say together where one of them could not tell; empty if they disagree.
-
-    `summaries` are what a method says about each split, in lines.
-    """
+    """What all splits say together where one of them could not tell; empty if they disagree."""
     ahead = set()  # whether the best model with the graph is ahead of the best without
     for text in map(" ".join, summaries):
         scores = re.search(r"([0-9.]+) with it and ([0-9.]+) without it", text)
@@ -262,7 +251,8 @@ def comparison_tables(comparison: Content) -> list[Table]:
         behind = [with_interval(gap.difference, gap.interval), gap.verdict] if gap else ["", ""]
         main.add_row(escape(one.title), one.score, *behind)
     plain = [metric for metric in METRICS.values() if metric.column and not metric.binary]
-    metrics = plain if comparison["positive"] is None else _two_class_metrics(view)
+    two_class = two_class_metrics([method["figures"] for method in view.methods])
+    metrics = plain if comparison["positive"] is None else two_class
     # the first table has the metric that they are compared by
     others = [m for m in metrics if not m.calibration and m is not view.metric]
     calibration = [metric for metric in METRICS.values() if metric.column and metric.calibration]
@@ -280,18 +270,14 @@ def _metrics_table(view: Comparison, metrics: Sequence[Metric], *, seconds: bool
     return table
 
 
-def _two_class_metrics(view: Comparison) -> list[Metric]:
-    return two_class_metrics([method["figures"] for method in view.methods])
-
-
 def comparison_notes(comparison: Content) -> list[str]:
     """What a reader of the tables should know, one line each."""
     view, pairs, budget = Comparison(comparison), comparison["pairs"], comparison["budget"]
     intervals = ", too few for an interval;" if view.too_few else " with 95% intervals;"
     settings = f"up to {budget} settings of each, selected on validation"
     lines = [
-        f"In percent, means over {plural(view.num_splits, 'split')}{intervals} the same splits for "
-        f"all methods, and {'one setting of each' if budget == 1 else settings}."
+        f"In percent, means over {view.splits}{intervals} the same splits for all methods, "
+        f"and {'one setting of each' if budget == 1 else settings}."
     ]
     gap = view.standings[1].behind if len(view.standings) > 1 else None
     if gap is not None and not view.too_few:
@@ -310,11 +296,10 @@ def comparison_notes(comparison: Content) -> list[str]:
     if comparison["positive"] is not None:
         index = comparison["classes"].index(comparison["positive"])
         size, total = comparison["class_counts"][index], sum(comparison["class_counts"])
-        lines.append(
-            f"The positive class is {comparison['positive']}, {size:,} of {total:,} labelled "
-            f"nodes. {abbreviations(_two_class_metrics(view))}. The "
-            "threshold has the best F1 on validation nodes, before calibration."
-        )
+        short = abbreviations(two_class_metrics([method["figures"] for method in view.methods]))
+        text = f"The positive class is {comparison['positive']}, {size:,} of {total:,} labelled "
+        text += f"nodes. {short}. The threshold has the best F1 on validation nodes, before "
+        lines.append(f"{text}calibration.")
     return [*lines, f"ECE: {TERMS['ECE']}", *_uncalibrated(view)]
 
 

@@ -4,10 +4,9 @@ The classes read the content of result.json, comparison.json and inspect.json, a
 and sentences that are shown. A file may be old or damaged: what is missing is None or left out.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -94,10 +93,7 @@ def duration(seconds: float) -> str:
 
 
 def minority_classes(protocol: Content, counts: Sequence[float | None]) -> set[int]:
-    """Indices of the minority classes: as many as the split protocol says, the smallest ones.
-
-    Otherwise those with fewer than half the training nodes of the largest.
-    """
+    """The smallest classes, as many as the split protocol says, or those below half the largest."""
     known = sorted((count, -index) for index, count in enumerate(counts) if count is not None)
     if not known or known[0][0] == known[-1][0]:
         return set()
@@ -128,7 +124,8 @@ class Score(NamedTuple):
         return None if self.mean is None or paper is None else self.mean - paper
 
 
-class ClassScores(NamedTuple):
+@dataclass(frozen=True)
+class ClassScores:
     """A class of a result; recall, F1 and precision in percent for each run."""
 
     index: int  # label in the graph
@@ -151,14 +148,10 @@ class Result:
         self.runs = [run for run in items(content, "runs") if isinstance(run, Mapping)]
         self.method, self.paper = part(content, "method"), part(content, "paper")
         self.protocol = part(content, "imbalance")
+        name = self.method.get("title") or self.method.get("name") or "A method"
+        self.title = f"{name} on {dataset_title(lookup(content, 'dataset', 'name'))}"
         # whether it has a ranking of the rarer of two classes
         self.is_two_class = number(lookup(content, "mean", RANKING)) is not None
-
-    @property
-    def title(self) -> str:
-        """Method and data set."""
-        name = self.method.get("title") or self.method.get("name") or "A method"
-        return f"{name} on {dataset_title(lookup(self.content, 'dataset', 'name'))}"
 
     @property
     def seeds(self) -> str:
@@ -265,19 +258,11 @@ class Result:
         return None if value is None else 100 * value
 
     @property
-    def has_costs(self) -> bool:
-        """Whether the base rates come with costs."""
-        return any(number(lookup(run, "base_rates", 0, "cost")) is not None for run in self.runs)
-
-    @property
     def base_rates(self) -> list[tuple[str, list[float | None]]]:
-        """A caption and values of `base_rate_heads` per share of the rarer class.
-
-        The share of the test nodes comes first. Empty for results without base rates.
-        """
+        """A caption and values per share of the rarer class, that of the test nodes first."""
         sweeps = [rates for run in self.runs if (rates := items(run, "base_rates"))]
         factors = {"alarms": 1000, "precision": 100, "average_precision": 100}
-        factors |= {"cost": 1000} if self.has_costs else {}
+        factors |= {"cost": 1000} if self.at_threshold("cost") is not None else {}
         rows = []
         for index, entries in enumerate(zip(*sweeps, strict=False)):
             means = {
@@ -293,7 +278,7 @@ class Result:
     def base_rate_heads(self) -> list[str]:
         """Heads of the table of base rates."""
         heads = ["if the rarer class is", "alarms per 1,000", "precision, %", "AP, %"]
-        return [*heads, *(["cost per 1,000"] if self.has_costs else [])]
+        return [*heads, *(["cost per 1,000"] if self.at_threshold("cost") is not None else [])]
 
     @property
     def threshold(self) -> str:
@@ -397,14 +382,11 @@ class Comparison:
         self.titles = {method["label"]: method["title"] for method in self.methods}
         self.metric = METRICS[content["metric"]]
         self.num_splits = len(content["seeds"])
+        self.splits = plural(self.num_splits, "split")
         self.training = duration(sum(m["seconds"] * len(m["runs"]) for m in self.methods))
         # whether an interval would be wider than any difference between methods
         self.too_few = self.num_splits < ENOUGH_SPLITS
-
-    @property
-    def verdict(self) -> list[str]:
-        """Which method to use."""
-        return [str(sentence) for sentence in items(self.content, "verdict", "sentences")]
+        self.verdict = [str(text) for text in items(content, "verdict", "sentences")]
 
     @cached_property
     def gaps(self) -> dict[frozenset[str], Gap]:
@@ -488,18 +470,14 @@ class Inspection:
         self.content = content
         self.labels = part(content, "labels")
         self.unlabelled = number(lookup(content, "reach", "nodes")) or 0.0
-
-    @property
-    def sizes(self) -> dict[str, str]:
-        """Numbers of nodes, edges and features as text."""
-        edges, features = (part(self.content, name) for name in ("edges", "features"))
-        counts = (self.content.get("num_nodes"), edges.get("pairs"), features.get("count"))
-        return dict(zip(("nodes", "edges", "features"), map(integer, counts), strict=True))
-
-    @property
-    def reach(self) -> list[float]:
-        """Share of the unlabelled nodes within 1, 2, ... hops of any class, in percent."""
-        return self._shares(items(self.content, "reach", "any_class"))
+        self.recommendation = " ".join(map(str, items(content, "recommendation")))
+        self.sizes = {
+            "nodes": integer(content.get("num_nodes")),
+            "edges": integer(lookup(content, "edges", "pairs")),
+            "features": integer(lookup(content, "features", "count")),
+        }
+        # share of the unlabelled nodes within 1, 2, ... hops of any class, in percent
+        self.reach = self._shares(items(content, "reach", "any_class"))
 
     @property
     def findings(self) -> list[tuple[str, str]]:
@@ -507,11 +485,6 @@ class Inspection:
         levels = {"warning": "warning", "good": "good"}
         found = items(self.content, "findings")
         return [(levels.get(str(one.get("level")), "note"), str(one.get("text"))) for one in found]
-
-    @property
-    def recommendation(self) -> str:
-        """What to do first, in sentences."""
-        return " ".join(str(sentence) for sentence in items(self.content, "recommendation"))
 
     @cached_property
     def classes(self) -> list[ClassSummary]:
@@ -541,10 +514,7 @@ class Inspection:
 
 
 def coloured(rows: Sequence[ClassSummary]) -> list[ClassSummary]:
-    """Give each class its colour; if there are many, those with the lowest reach only.
-
-    The smallest is orange if it is rare, as on all pages.
-    """
+    """Give the classes with the lowest reach a colour; the smallest is orange if it is rare."""
     indices = sorted(range(len(rows)), key=lambda index: sum(rows[index].reach))[:COLOURS]
     colours = {index: f"colour-{_ORDER[place]}" for place, index in enumerate(sorted(indices))}
     if rows and rows[-1].rare and len(rows) - 1 in colours:

@@ -62,8 +62,9 @@ def make_task(
     graph: Data, train: Tensor | Nodes, val: Tensor | Nodes, test: Tensor | Nodes
 ) -> Task:
     """A task from masks or lists of nodes."""
-    parts = [p if isinstance(p, Tensor) else mask_of(p, graph) for p in (train, val, test)]
-    return Task(graph, *parts, count_classes(graph), _class_names(graph))
+    masks = (p if isinstance(p, Tensor) else mask_of(p, graph) for p in (train, val, test))
+    train, val, test = masks
+    return Task(graph, train, val, test, count_classes(graph), _class_names(graph))
 
 
 def join_classes(graph: Data, parts: Iterable[tuple[Nodes, Nodes, Nodes]]) -> Task:

@@ -222,10 +222,8 @@ class ByTime:
         val = usable & (graph.time > last_train) & (graph.time <= last_val)
         test = usable & (graph.time > last_val)
         if not test.any():
-            raise ValueError(
-                "No labelled node is newer than the validation nodes: too many share a time; lower "
-                "train or val."
-            )
+            none = "No labelled node is newer than the validation nodes: too many share a time"
+            raise ValueError(f"{none}; lower train or val.")
         for label in range(count_classes(graph)):
             oldest = class_nodes(graph, label, among=train)
             check_class_size(graph, label, oldest, 1, "training, among the oldest")

@@ -6,6 +6,7 @@ import math
 import re
 import sys
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -46,9 +47,8 @@ def import_pandas() -> Any:
         import pyarrow  # noqa: F401
         import sklearn  # noqa: F401
     except ImportError:
-        raise ValueError(
-            "Tables need pandas, pyarrow and scikit-learn: pip install 'evengraph[tables]'."
-        ) from None
+        needs = "Tables need pandas, pyarrow and scikit-learn"
+        raise ValueError(f"{needs}: pip install 'evengraph[tables]'.") from None
     return pandas
 
 
@@ -143,9 +143,8 @@ def distinct_names(values: Any) -> tuple[Ints, NDArray[Any]]:
     except TypeError:  # lists are not hashable
         file = values.attrs.get("file")  # of the table that the column was taken from
         where = location(file, values.name) if file else f"Column {values.name!r}"
-        raise ValueError(
-            f"{where} holds lists or other containers; a cell must hold one number or text."
-        ) from None
+        where += " holds lists or other containers"
+        raise ValueError(f"{where}; a cell must hold one number or text.") from None
     names = np.array([canonical_name(value) for value in distinct], dtype=object)
     merged, names = pandas.factorize(names)  # 3 and "3" have the same name
     return np.append(merged, -1)[codes], names
@@ -225,18 +224,16 @@ def _iso_seconds(values: Any, table: str) -> Floats:
     pandas = import_pandas()
     empty, text = is_empty(values, EMPTY_NUMBERS), as_text(values)
     codes: Ints | slice = slice(None)
+    cells = values.where(~empty, None) if _may_hold_text(values) and text is None else values
     if text is not None:  # few dates are distinct
         codes, names = text.distinct
         cells = pandas.Series([*names, None], dtype=object)  # code -1, missing
-    else:
-        cells = values.where(~empty, None) if _may_hold_text(values) else values
     dates = pandas.to_datetime(cells, format="ISO8601", utc=True, errors="coerce")
     try:
         since = (dates - pandas.Timestamp(0, tz="UTC")) / pandas.Timedelta(seconds=1)
     except pandas.errors.OutOfBoundsDatetime:
-        raise ValueError(
-            f"{location(table, values.name)} holds a date outside the years 1678 to 2261."
-        ) from None
+        where = location(table, values.name)
+        raise ValueError(f"{where} holds a date outside the years 1678 to 2261.") from None
     seconds = np.asarray(since, dtype=np.float64)[codes]
     examples = ", such as 2024-05-31 or 2024-05-31T18:00:00Z,"
     _check_parsed(values, table, np.isnan(seconds), empty, "date", examples)
@@ -386,9 +383,8 @@ _EARLIEST, _LATEST = 631_152_000, 4_102_444_800  # 1990 to 2100
 def check_form(form: str) -> None:
     """Raise ValueError for a form that is none of ours; empty is that of ISO 8601."""
     if form not in ("", SECONDS, MILLISECONDS, *FORMATS):
-        raise ValueError(
-            f"the form of dates must be one of {', '.join(FORMATS)}, got {short(form)}"
-        )
+        known = ", ".join(FORMATS)
+        raise ValueError(f"the form of dates must be one of {known}, got {short(form)}")
 
 
 def date_form(values: Any, table: str, order: str | None = None) -> str | None:
@@ -407,12 +403,11 @@ def date_form(values: Any, table: str, order: str | None = None) -> str | None:
     if dates.mean() < _MOSTLY:
         return None
     if not dates.all():
+        wrong = f"{text.first(~dates)!r} ({int((~dates).sum())} of {len(dates)} cells)"
+        wrong = f"{where} holds dates such as {text.first(dates)!r}, but also {wrong}; fix or empty"
+        column = str(values.name)
         raise ArgumentError(
-            f"{where} holds dates such as {text.first(dates)!r}, but also {text.first(~dates)!r} "
-            f"({int((~dates).sum())} of {len(dates)} cells); fix or empty such cells, or drop the "
-            "column.",
-            argument="drop",
-            value=str(values.name),
+            f"{wrong} such cells, or drop the column.", argument="drop", value=column
         )
     forms = (form for form, pattern in _PATTERNS.items() if text.matches(pattern).all())
     return next(forms, None) or _numeric_form(text, where, order)
@@ -461,23 +456,17 @@ def _numeric_form(text: TextColumn, where: str, order: str | None) -> str:
         return ORDERS[order]
     if text.matches(r"\d{1,2}\..*").all():
         return DAY_FIRST
-    raise ArgumentError(
-        f"{where} holds dates such as {text.first(~day_first)!r}, and no cell tells day from "
-        "month; set date_order to dmy or mdy.",
-        argument="date_order",
-    )
+    dates = f"{where} holds dates such as {text.first(~day_first)!r}, and no cell tells day from"
+    raise ArgumentError(f"{dates} month; set date_order to dmy or mdy.", argument="date_order")
 
 
 def _epoch_form(values: Any) -> str | None:
     """Whether a column called like a time holds seconds or milliseconds since 1970."""
-    if not _TIME_NAME.fullmatch(str(values.name)):
-        return None
-    try:
-        numbers = to_numbers(values, "")
-    except ValueError:
-        return None
-    known = numbers[~np.isnan(numbers)]
-    for form, unit in ((SECONDS, 1), (MILLISECONDS, 1000)):
-        if len(known) and known.min() / unit >= _EARLIEST and known.max() / unit <= _LATEST:
-            return form
+    if _TIME_NAME.fullmatch(str(values.name)):
+        with suppress(ValueError):
+            numbers = to_numbers(values, "")
+            known = numbers[~np.isnan(numbers)]
+            for form, unit in ((SECONDS, 1), (MILLISECONDS, 1000)):
+                if len(known) and known.min() / unit >= _EARLIEST and known.max() / unit <= _LATEST:
+                    return form
     return None

@@ -42,9 +42,7 @@ from evengraph.tables.notes import NoteKind, Notes
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-ID_NAMES = ("id", "node", "node_id")
-LABEL_NAMES = ("label", "class")
-SPLIT_NAMES = ("split",)
+NODE_NAMES = {"id": ("id", "node", "node_id"), "split": ("split",), "label": ("label", "class")}
 EDGE_NAMES = {
     "weight": ("weight",),
     "type": ("type", "edge_type", "relation"),
@@ -52,8 +50,6 @@ EDGE_NAMES = {
 }
 END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"))
 USUAL_ENDS = {end for names in END_NAMES for end in names}
-TABLE_TYPE = "type"  # of edges, where each type has a table
-
 CHECKED_EDGES = 1000  # decide which column holds the ids; the others are read later
 _ID_NAME = re.compile(r"(?:.*[_\W])?(?:id|uid|uuid|guid|node|key|index)|.*[a-z]I[dD]", re.DOTALL)
 
@@ -190,14 +186,9 @@ def _resolve_node_columns(
     nodes: Any, columns: TableColumns, notes: Notes, guess_label: bool
 ) -> TableColumns:
     check_columns(nodes, columns.of_nodes.values(), "nodes")
-    usual_names = {"id": ID_NAMES, "split": SPLIT_NAMES}
-    if guess_label:
-        usual_names["label"] = LABEL_NAMES
-    for role, names in usual_names.items():
-        if role in columns.of_nodes:
-            continue
+    for role, names in NODE_NAMES.items():
         column = _match(nodes.columns, names, columns.of_nodes.values())
-        if column is None:
+        if role in columns.of_nodes or column is None or (role == "label" and not guess_label):
             continue
         if role == "split":
             values = nodes[column]
@@ -242,15 +233,14 @@ def _check_roles(columns: Mapping[str, str]) -> None:
 
 def _fits_role(values: Any, role: str, table: str) -> bool:
     """Whether a column of the edges table can be what its name says."""
-    try:
+    with suppress(ValueError):
         kind = column_kind(values, table)
         if role == "weight":
             return kind == "number" and bool((to_numbers(values, table) >= 0).all())
         if role == "type":
             return kind in ("text", "number")
         return kind in ("date", "number") or date_form(values, table, "dmy") is not None
-    except ValueError:
-        return False
+    return False
 
 
 def edge_ends(edges: Any, columns: TableColumns, notes: Notes) -> tuple[str, str]:
@@ -260,10 +250,8 @@ def edge_ends(edges: Any, columns: TableColumns, notes: Notes) -> tuple[str, str
     check_columns(edges, [column for column in named if column is not None], "edges")
     free = [column for column in edges.columns if column not in columns.of_edges.values()]
     if len(free) < 2:
-        raise ValueError(
-            f"{name} needs two columns, one for each end of an edge; its columns are: "
-            f"{listed(edges.columns)}."
-        )
+        needs = f"{name} needs two columns, one for each end of an edge"
+        raise ValueError(f"{needs}; its columns are: {listed(edges.columns)}.")
     pairs = (tuple(_match(free, [end]) for end in names) for names in END_NAMES)
     guess = next((pair for pair in pairs if all(pair)), (None, None))
     source = columns.source or guess[0] or next(c for c in free if c != columns.target)
@@ -285,8 +273,7 @@ def _match(columns: Iterable[str], names: Sequence[str], taken: Collection[Any] 
 
 def is_usual(role: str, column: str) -> bool:
     """Whether a column has a name by which its role is found."""
-    usual = {"id": ID_NAMES, "label": LABEL_NAMES, "split": SPLIT_NAMES}
-    return column.lower() in usual.get(role, USUAL_ENDS)
+    return column.lower() in NODE_NAMES.get(role, USUAL_ENDS)
 
 
 def join_edges(tables: Mapping[str, Any], ends: tuple[str | None, str | None]) -> Any:
@@ -302,8 +289,7 @@ def join_edges(tables: Mapping[str, Any], ends: tuple[str | None, str | None]) -
         named = [None if end in USUAL_ENDS - {*part.columns} else end for end in ends]
         source, target = edge_ends(part, TableColumns(source=named[0], target=named[1]), Notes())
         part = part.rename(columns={source: ends[0] or "source", target: ends[1] or "target"})
-        part = part.rename(columns={TABLE_TYPE: f"{TABLE_TYPE} of edge"})
-        parts.append(part.assign(**{TABLE_TYPE: name}))
+        parts.append(part.rename(columns={"type": "type of edge"}).assign(type=name))
     joined = import_pandas().concat(parts, ignore_index=True)
     joined.attrs = {"file": ", ".join(table_name(t, name) for name, t in tables.items())}
     return joined
@@ -341,11 +327,8 @@ def _find_id(
         return str(found[0])
     for role, column in taken.items():
         if not numbered and fits(column):
-            raise ArgumentError(
-                f"Column {column!r} of {table} holds the ids that the edges name; set {role} to "
-                "another column.",
-                argument=role,
-            )
+            text = f"Column {column!r} of {table} holds the ids that the edges name; "
+            raise ArgumentError(f"{text}set {role} to another column.", argument=role)
     if usual is None and not numbered:
         raise ArgumentError(
             f"{table} has no column called id, node or node_id, and none that holds both ends of "
@@ -359,16 +342,12 @@ def _find_id(
 
 def _holds_ends(values: Any, sources: Any, targets: Any) -> bool:
     """Whether a column holds unique ids, among them both ends of every edge."""
-    if values.dtype.kind in "bmM":
-        return False
-    try:
-        # most columns are told by a few rows
-        if not (values.iloc[:CHECKED_EDGES].is_unique and values.is_unique):
-            return False
-        edge_rows(sources, targets, id_index(values, ""), "")
-    except (TypeError, ValueError):  # lists cannot be hashed
-        return False
-    return True
+    with suppress(TypeError, ValueError):  # lists cannot be hashed
+        unique = values.iloc[:CHECKED_EDGES].is_unique and values.is_unique  # a few rows tell most
+        if unique and values.dtype.kind not in "bmM":
+            edge_rows(sources, targets, id_index(values, ""), "")
+            return True
+    return False
 
 
 def is_id_name(column: str) -> bool:
@@ -381,11 +360,8 @@ def check_no_copy(labels: Any, ids: Any, table: str) -> None:
     for rows in (slice(CHECKED_EDGES), slice(None)):  # hardly ever more than the first rows
         if (canonical_names(labels.iloc[rows]) != canonical_names(ids.iloc[rows])).any():
             return
-    raise ArgumentError(
-        f"{location(table, labels.name)} copies the ids (column {ids.name!r}): it holds no "
-        "classes; set label to another column.",
-        argument="label",
-    )
+    text = f"{location(table, labels.name)} copies the ids (column {ids.name!r}): it holds no "
+    raise ArgumentError(f"{text}classes; set label to another column.", argument="label")
 
 
 def feature_columns(nodes: Any, columns: TableColumns, notes: Notes) -> list[str]:
@@ -397,10 +373,8 @@ def feature_columns(nodes: Any, columns: TableColumns, notes: Notes) -> list[str
         check_columns(nodes, names, "nodes")
         for column in names:
             if column in roles:
-                raise ValueError(
-                    f"features must not contain the {roles[column]} column {column!r}: it would "
-                    "leak the answer."
-                )
+                text = f"features must not contain the {roles[column]} column {column!r}: "
+                raise ValueError(f"{text}it would leak the answer.")
         return names
     free = [column for column in nodes.columns if column not in roles]
     useless = {column: "it has no name" for column in free if is_unnamed(column)}

@@ -34,7 +34,7 @@ from evengraph.tables.cells import (
     to_numbers,
     to_signs,
 )
-from evengraph.tables.encoders import MIN_FREQUENCY_OF_FEW, Category
+from evengraph.tables.encoders import MIN_FREQUENCY_OF_FEW, Category, check_varies
 from evengraph.tables.notes import NoteKind, Notes
 from evengraph.tables.text import UselessColumnError
 
@@ -88,11 +88,8 @@ def make_relations(rows: EdgeRows, num_nodes: int, columns: TableColumns) -> Rel
     keys = (arcs[0] * num_nodes + arcs[1]) * num_nodes + arcs[2]
     keys, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     sums = np.bincount(inverse, weights=np.tile(values, 2), minlength=len(keys))
-    return Relations(
-        tuple(names),
-        torch.from_numpy(arcs[:, first]),
-        None if weight is None else torch.from_numpy(sums).float(),
-    )
+    weights = None if weight is None else torch.from_numpy(sums).float()
+    return Relations(tuple(names), torch.from_numpy(arcs[:, first]), weights)
 
 
 _WHOLE_NUMBER = re.compile(r"(-?\d+)\.0+")
@@ -182,11 +179,10 @@ def read_edge_rows(edges: Any, ids: Any, columns: TableColumns, notes: Notes) ->
     source, target = edge_rows(edges[columns.source], edges[columns.target], ids, table)
     if columns.weight is None:
         return EdgeRows(edges, source, target, None)
-    weight = read_weights(edges[columns.weight], table)
-    positive = positive_weights(weight, notes)
+    weight, positive = read_weights(edges[columns.weight], table, notes)
     if not positive.all():
         edges = edges[positive].reset_index(drop=True)  # pandas keeps its attrs
-    return EdgeRows(edges, source[positive], target[positive], weight[positive])
+    return EdgeRows(edges, source[positive], target[positive], weight)
 
 
 def undirected_edges(
@@ -222,8 +218,8 @@ def undirected_edges(
     return Links(edge_index, torch.from_numpy(largest).float())
 
 
-def read_weights(weights: Any, table: str) -> Floats:
-    """Weights of all rows, (M,); empty, negative and infinite ones raise an error."""
+def read_weights(weights: Any, table: str, notes: Notes) -> tuple[Floats, Bools]:
+    """The weights above 0, (P,), and which rows have one, (M,); wrong ones raise an error."""
     numbers = to_numbers(weights, table)
     wrong = ~(numbers >= 0)
     if wrong.any():
@@ -233,15 +229,10 @@ def read_weights(weights: Any, table: str) -> Floats:
             f"{location(table, weights.name, row)} is {value}; a weight must be a number from 0 "
             f"on, leave out other rows (there are {int(wrong.sum())})."
         )
-    return numbers
-
-
-def positive_weights(numbers: Floats, notes: Notes) -> Bools:
-    """Which rows are edges by their weight, (M,): those above 0."""
-    positive: Bools = numbers > 0
+    positive = numbers > 0
     if zero := len(numbers) - int(positive.sum()):
         notes.add(NoteKind.DROPPED_EDGES, f"Dropped {plural(zero, 'edge')}: weight 0.")
-    return positive
+    return numbers[positive], positive
 
 
 MAX_VALUES, MAX_FEATURES = 10, 50  # values of a column that are counted apart, the most common
@@ -260,9 +251,6 @@ class EdgeColumn:
     kind: Kind
     values: tuple[str, ...] = ()
     form: str = ""  # of dates that are not as in ISO 8601
-
-    def __post_init__(self) -> None:
-        check_form(self.form)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -334,9 +322,8 @@ class EdgeFeatures:
             return None
         words = {"number": "mean and sum of", "boolean": "mean of", "category": "count per"}
         parts = [f"{words.get(item.kind, 'recency of')} {item.column}" for item in features.columns]
-        text = (
-            f"{len(features.names)} features of nodes from {table}: {', '.join(['count', *parts])}"
-        )
+        listed = ", ".join(["count", *parts])
+        text = f"{len(features.names)} features of nodes from {table}: {listed}"
         apart = ", out- and in-edges apart" if features.directed else ""
         notes.add(NoteKind.FEATURES, f"{text}{apart}.")
         return features
@@ -373,6 +360,7 @@ class EdgeFeatures:
         columns = [EdgeColumn(**{**c, "values": tuple(c["values"])}) for c in stored["columns"]]
         for column in columns:
             check_types(column)
+            check_form(column.form)
         return cls(columns=tuple(columns), directed=bool(stored["directed"]))
 
 
@@ -394,12 +382,9 @@ def _fit_column(values: Any, table: str, columns: TableColumns) -> EdgeColumn:
         common = sorted(category.common, key=lambda name: -int((names == name).sum()))
         if len(common) < 2:
             raise UselessColumnError("it has no two common values")
-        return EdgeColumn(
-            column=str(values.name), kind="category", values=tuple(sorted(common[:MAX_VALUES]))
-        )
+        shown = tuple(sorted(common[:MAX_VALUES]))
+        return EdgeColumn(column=str(values.name), kind="category", values=shown)
     item = EdgeColumn(column=str(values.name), kind=kind, form=form or "")
     numbers = item.numbers(values, table)
-    known = numbers[~np.isnan(numbers)]
-    if not len(known) or (known == known[0]).all():
-        raise UselessColumnError("it is constant")
+    check_varies(numbers[~np.isnan(numbers)])
     return item

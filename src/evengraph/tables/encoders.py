@@ -59,17 +59,13 @@ class Number:
     mean: float
     scale: float
 
-    def __post_init__(self) -> None:
-        if self.scale == 0:
-            raise ValueError("scale of an encoder must not be 0")
-
     @classmethod
     def fit_numbers(cls, column: str, numbers: Floats, **others: Any) -> Self:
         """Fit to numbers, (N,), that need not be a column of a table."""
         from sklearn.preprocessing import StandardScaler
 
         empty = np.isnan(numbers)
-        _check_varies(numbers[~empty])
+        check_varies(numbers[~empty])
         largest = float(np.nanmax(np.abs(numbers)))  # squares of very large numbers would overflow
         scaled = numbers / largest
         median = float(np.median(scaled[~empty]))  # SimpleImputer sorts, which takes ten times this
@@ -101,8 +97,7 @@ class Number:
         numbers = self.curve(np.where(np.isnan(numbers), self.median, numbers))
         with np.errstate(over="ignore"):
             scaled = numbers / self.scale - self.mean / self.scale
-        clipped: Floats = np.clip(scaled, -MAX_FEATURE, MAX_FEATURE)[:, None]
-        return clipped
+        return np.asarray(np.clip(scaled, -MAX_FEATURE, MAX_FEATURE)[:, None])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,10 +105,6 @@ class Date(Number):
     """Dates: seconds since 1970, treated as numbers; `form` is empty for those of ISO 8601."""
 
     form: str = ""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_form(self.form)
 
     def _parse(self, values: Any, table: str) -> Floats:
         return seconds_of(values, table, self.form)
@@ -124,11 +115,6 @@ class Log(Number):
     """Heavy-tailed numbers: sign(x) log(1 + |x| / unit), then scaled."""
 
     unit: float  # a small value of the column: 10^-9 to 10^-3 is treated like 1 to 10^6
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.unit > 0:
-            raise ValueError("unit of an encoder must be above 0")
 
     def curve(self, numbers: Floats) -> Floats:
         """The signed logarithm, (N,)."""
@@ -141,11 +127,6 @@ class Quantile(Number):
 
     quantiles: tuple[float, ...]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.quantiles:
-            raise ValueError("quantiles of an encoder must not be empty")
-
     def curve(self, numbers: Floats) -> Floats:
         """Normal scores, (N,); ties get the middle of their ranks, as in scikit-learn."""
         from scipy.special import ndtri
@@ -155,8 +136,7 @@ class Quantile(Number):
         upper = np.interp(numbers, quantiles, ranks)
         lower = -np.interp(-numbers, -quantiles[::-1], -ranks[::-1])
         end = 0.5 / len(quantiles)
-        scores: Floats = ndtri(np.clip((upper + lower) / 2, end, 1 - end))
-        return scores
+        return np.asarray(ndtri(np.clip((upper + lower) / 2, end, 1 - end)))
 
 
 def fit_number(column: str, numbers: Floats) -> Number:
@@ -202,7 +182,8 @@ def _signed_log(numbers: Floats, unit: float) -> Floats:
     return np.sign(numbers) * logs
 
 
-def _check_varies(numbers: Floats) -> None:
+def check_varies(numbers: Floats) -> None:
+    """Raise an error if known numbers are all equal, or there are none."""
     if not len(numbers) or (numbers == numbers[0]).all():
         raise UselessColumnError("it is constant")
 
@@ -216,7 +197,7 @@ class Boolean:
     @classmethod
     def fit(cls, values: Any, table: str) -> Self:
         """Check that the column is not constant."""
-        _check_varies(to_signs(values, table))
+        check_varies(to_signs(values, table))
         return cls(column=str(values.name))
 
     @property
@@ -334,15 +315,6 @@ class Items:
         known = index >= 0
         return Entries((len(values), len(self.items)), rows[known], index[known])
 
-    def describe(self) -> str:
-        """What became of the column."""
-        text = f"{len(self.items):,} items of {self.nodes:,} nodes as 0/1 features"
-        if self.rare:
-            text += f"; rare items left out: {self.rare:,}"
-        if self.beyond:
-            text += f"; less frequent items left out to save memory: {self.beyond:,}"
-        return text
-
 
 @dataclass(frozen=True, kw_only=True)
 class Vector:
@@ -352,19 +324,14 @@ class Vector:
     mean: tuple[float, ...]
     scale: float
 
-    def __post_init__(self) -> None:
-        if self.scale == 0:
-            raise ValueError("scale of an encoder must not be 0")
-
     @classmethod
     def fit(cls, values: Any, table: str) -> Self:
         """Compute the mean vector and the standard deviation of all dimensions together."""
         vectors = _vectors(values, table, None)
         vectors = vectors[~np.isnan(vectors).any(axis=1)]
         if not np.abs(vectors).max(initial=0) <= LARGEST:
-            raise ValueError(
-                f"{location(table, values.name)} holds a vector with a number above {LARGEST:g}."
-            )
+            where = location(table, values.name)
+            raise ValueError(f"{where} holds a vector with a number above {LARGEST:g}.")
         mean = vectors.mean(axis=0)
         scale = float(np.sqrt(((vectors - mean) ** 2).mean()))
         if not scale:
@@ -379,12 +346,7 @@ class Vector:
     def transform(self, values: Any, table: str) -> Floats:
         """The features of every row, (N, len(mean))."""
         scaled = (_vectors(values, table, len(self.mean)) - np.array(self.mean)) / self.scale
-        bounded: Floats = np.clip(np.nan_to_num(scaled), -MAX_FEATURE, MAX_FEATURE)
-        return bounded
-
-    def describe(self) -> str:
-        """What became of the column."""
-        return f"vectors of {len(self.mean):,} numbers, scaled together"
+        return np.asarray(np.clip(np.nan_to_num(scaled), -MAX_FEATURE, MAX_FEATURE))
 
 
 def without_item(values: Any, table: str, item: str) -> Any:
@@ -407,7 +369,7 @@ def _parse_lists(values: Any, table: str, separator: str) -> Lists:
     if text is not None and separator:
         lengths, items = text.split(separator)
         return Lists(np.repeat(rows, lengths), items.rename(values.name))
-    cells = values.iloc[rows]
+    cells, lists = values.iloc[rows], list[Any]()
     if text is None:  # a cell may also be a single item
         lists = [cell if isinstance(cell, LISTS) else [cell] for cell in cells.to_numpy(object)]
     else:
@@ -416,7 +378,7 @@ def _parse_lists(values: Any, table: str, separator: str) -> Lists:
             for row, cell in zip(rows, cells, strict=True):  # one by one, to find the first error
                 if parse_json([cell]) is None:
                     shown = cell if len(cell) <= 40 else f"{cell[:37]}..."
-                    where = location(table, values.name, row)
+                    where = location(table, values.name, int(row))
                     raise ValueError(f"{where} holds {shown!r}; expected a list such as [1, 2].")
             raise ValueError(f"{location(table, values.name)} holds lists that are not JSON.")
     lengths = np.fromiter(map(len, lists), dtype=np.int64, count=len(lists))
@@ -523,9 +485,17 @@ def describe_encoders(encoders: Iterable[ColumnEncoder]) -> list[str]:
         shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         sentences += [f"{title} of {shown} (heavy-tailed)."] if names else []
     for encoder in encoders:
-        if isinstance(encoder, Items | Vector):
-            title = LIST_FILE if encoder.column == LIST_FILE else f"Column {encoder.column!r}"
-            sentences.append(f"{title}: {encoder.describe()}.")
+        if isinstance(encoder, Vector):
+            text = f"vectors of {len(encoder.mean):,} numbers, scaled together"
+        elif isinstance(encoder, Items):
+            text = f"{len(encoder.items):,} items of {encoder.nodes:,} nodes as 0/1 features"
+            text += f"; rare items left out: {encoder.rare:,}" if encoder.rare else ""
+            if encoder.beyond:
+                text += f"; less frequent items left out to save memory: {encoder.beyond:,}"
+        else:
+            continue
+        title = LIST_FILE if encoder.column == LIST_FILE else f"Column {encoder.column!r}"
+        sentences.append(f"{title}: {text}.")
     return sentences
 
 
@@ -536,9 +506,7 @@ def as_dict(encoder: ColumnEncoder) -> dict[str, Any]:
 
 def from_dict(stored: dict[str, Any]) -> ColumnEncoder:
     """The encoder from the dict of `as_dict`."""
-    fields: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()
-    }
+    fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in stored.items()}
     kind = fields.pop("kind", None)
     if not isinstance(kind, str) or kind not in KINDS:
         raise ValueError(f"kind of an encoder must be one of {', '.join(KINDS)}, got {kind!r}.")
@@ -547,4 +515,12 @@ def from_dict(stored: dict[str, Any]) -> ColumnEncoder:
     except TypeError as error:
         raise ValueError(f"The stored encoder of kind {kind!r} is incomplete: {error}.") from None
     check_types(encoder)
+    if isinstance(encoder, Number | Vector) and encoder.scale == 0:
+        raise ValueError("scale of an encoder must not be 0")
+    if isinstance(encoder, Log) and not encoder.unit > 0:
+        raise ValueError("unit of an encoder must be above 0")
+    if isinstance(encoder, Quantile) and not encoder.quantiles:
+        raise ValueError("quantiles of an encoder must not be empty")
+    if isinstance(encoder, Date):
+        check_form(encoder.form)
     return encoder

@@ -85,10 +85,7 @@ class FeatureEncoder:
         """
         check_columns(nodes, columns, "nodes")
         encoders, notes = list[ColumnEncoder](), Notes()
-        indicators: tuple[str, ...] = ()
-        flags = _find_indicators(nodes, columns)
-        if flags:
-            indicators = _select_indicators(flags, len(nodes), notes)
+        flags, indicators = _find_indicators(nodes, columns, notes)
         for column in columns:
             if column in flags:
                 continue
@@ -237,21 +234,23 @@ class FeatureEncoder:
 ONES, ZEROS = ("1", "1.0", "true"), ("0", "0.0", "false", "")
 
 
-def _find_indicators(nodes: Any, columns: Sequence[str]) -> dict[str, int]:
-    """The columns of 0, 1 (or false, true) and empty cells, if many, and the 1s of each."""
+def _find_indicators(
+    nodes: Any, columns: Sequence[str], notes: Notes
+) -> tuple[dict[str, int], tuple[str, ...]]:
+    """The columns of 0, 1 (or false, true) and empty cells, with the 1s of each, if many.
+
+    Of these the columns that vary, at most as many as fit into the bounded memory.
+    """
     if len(columns) < MIN_COLUMNS:
-        return {}
+        return {}, ()
     first, known = nodes.iloc[0].to_dict(), {*ONES, *ZEROS, "none", "nan"}
     likely = [column for column in columns if canonical_name(first[column]).lower() in known]
-    counts = {column: float(values.sum()) for column, values in _indicators(nodes, likely)}
-    found = {column: int(count) for column, count in counts.items() if not np.isnan(count)}
-    return found if len(found) >= MIN_COLUMNS else {}
-
-
-def _select_indicators(counts: dict[str, int], num_nodes: int, notes: Notes) -> tuple[str, ...]:
-    """The columns that vary, at most as many as fit into the bounded memory."""
-    varying = [column for column, count in counts.items() if 0 < count < num_nodes]
-    most = max(1, MAX_BYTES // (4 * num_nodes))
+    sums = {column: float(values.sum()) for column, values in _indicators(nodes, likely)}
+    counts = {column: int(count) for column, count in sums.items() if not np.isnan(count)}
+    if len(counts) < MIN_COLUMNS:
+        return {}, ()
+    varying = [column for column, count in counts.items() if 0 < count < len(nodes)]
+    most = max(1, MAX_BYTES // (4 * len(nodes)))
     frequent = set(sorted(varying, key=lambda column: -counts[column])[:most])
     names = ", ".join(list(counts)[:2])
     note = f"{len(frequent):,} columns of 0 and 1 ({names}, ...) as 0/1 features"
@@ -260,7 +259,7 @@ def _select_indicators(counts: dict[str, int], num_nodes: int, notes: Notes) -> 
     if len(frequent) < len(varying):
         note += f"; less frequent ones left out to save memory: {len(varying) - len(frequent):,}"
     notes.add(NoteKind.FEATURES, f"{note}.")
-    return tuple(column for column in varying if column in frequent)
+    return counts, tuple(column for column in varying if column in frequent)
 
 
 def _indicator_features(nodes: Any, columns: Sequence[str], table: str) -> NDArray[np.float32]:

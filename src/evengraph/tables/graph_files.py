@@ -28,7 +28,7 @@ from evengraph.core.untrusted import read_npz as read_arrays
 from evengraph.tables.build import TableGraph, assemble, build_graph
 from evengraph.tables.cells import Floats, Ints, import_pandas
 from evengraph.tables.columns import TableColumns
-from evengraph.tables.edges import id_index, positive_weights, read_weights, undirected_edges
+from evengraph.tables.edges import id_index, read_weights, undirected_edges
 from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.notes import NoteKind, Notes
 
@@ -39,9 +39,7 @@ def read_torch(path: Path, keys: Collection[str]) -> dict[str, Any]:
     """The parts of a `Data` or a dict with these keys: arrays, SciPy matrices, numbers, lists."""
     parts = {key: value for key, value in _load(path).items() if key in keys and value is not None}
     # a tensor may repeat its values, in no space at all
-    size = sum(
-        part.numel() * part.element_size() for part in parts.values() if torch.is_tensor(part)
-    )
+    size = sum(p.numel() * p.element_size() for p in parts.values() if torch.is_tensor(p))
     check_unpacked(size, path.stat().st_size, str(path), "write it with torch.save after clone()")
     for key, value in parts.items():
         if torch.is_tensor(value):
@@ -49,9 +47,8 @@ def read_torch(path: Path, keys: Collection[str]) -> dict[str, Any]:
             continue
         items = list(value) if isinstance(value, list | tuple) else [value]
         if not all(isinstance(item, SCALARS) for item in items):
-            raise ValueError(
-                f"{path}: {key} must be a tensor or a list of values, got {type(value).__name__}."
-            )
+            got = type(value).__name__
+            raise ValueError(f"{path}: {key} must be a tensor or a list of values, got {got}.")
     return parts
 
 
@@ -84,9 +81,8 @@ def _load(path: Path) -> dict[str, Any]:
         reason = reason if safe_mode else first_line(error)
         raise ValueError(f"{path} cannot be read as a torch file: {reason}.") from None
     if not isinstance(parts, dict) or "edge_index" not in parts:
-        raise ValueError(
-            f"{path} must hold a Data or a dict with edge_index, got {type(content).__name__}."
-        )
+        got = type(content).__name__
+        raise ValueError(f"{path} must hold a Data or a dict with edge_index, got {got}.")
     return parts
 
 
@@ -105,12 +101,9 @@ def _check_torch_file(path: Path, is_zip: bool) -> None:
 
 
 def _from_tensor(tensor: Tensor, name: str) -> Any:
-    for kind, applies in (
-        ("a nested one", tensor.is_nested),
-        ("a quantized one", tensor.is_quantized),
-        ("one without data", tensor.is_meta),
-        ("complex numbers", tensor.is_complex()),
-    ):
+    unusual = {"a nested one": tensor.is_nested, "a quantized one": tensor.is_quantized}
+    unusual |= {"one without data": tensor.is_meta, "complex numbers": tensor.is_complex()}
+    for kind, applies in unusual.items():
         if applies:
             raise ValueError(f"{name} must be a dense or sparse tensor of numbers, got {kind}.")
     try:
@@ -200,9 +193,8 @@ def from_matrix(
         nodes["labels"] = values.where(array != -1) if array.dtype.kind in "if" else values
     if times is not None:
         nodes["time"] = _per_node(times, num_nodes, "time", name)
-    columns = TableColumns(
-        label=None if labels is None else "labels", time=None if times is None else "time"
-    )
+    label, time = None if labels is None else "labels", None if times is None else "time"
+    columns = TableColumns(label=label, time=time)
     bools = {}
     for part, mask in (masks or {}).items():
         if part not in PARTS:
@@ -225,10 +217,9 @@ def _matrix_edges(matrix: Any, name: str, notes: Notes) -> tuple[Ints, Ints, Flo
     adjacency = sp.coo_array(_as_float32(matrix))
     if adjacency.ndim != 2 or adjacency.shape[0] != adjacency.shape[1]:
         raise ValueError(f"{name}: the matrix must be square, got shape {adjacency.shape}.")
-    numbers = read_weights(import_pandas().Series(adjacency.data, name="matrix"), name)
-    positive = positive_weights(numbers, notes)
+    weights = import_pandas().Series(adjacency.data, name="matrix")
+    numbers, positive = read_weights(weights, name, notes)
     source, target = (end[positive].astype(np.int64) for end in (adjacency.row, adjacency.col))
-    numbers = numbers[positive]
     return source, target, numbers if (numbers != numbers[:1]).any() else None
 
 
@@ -401,7 +392,10 @@ def _from_named_arrays(named: dict[str, Any], name: str) -> TableGraph:
 
 
 def _edge_matrix(named: dict[str, Any], num_nodes: int | None, name: str) -> Any:
-    """The edges of the array edge_index as a sparse matrix of ones or weights, (N, N)."""
+    """The edges of the array edge_index as a sparse matrix of ones or weights, (N, N).
+
+    Weights are those of edge_weight, or of edge_attr with a number per edge.
+    """
     if "edge_index" not in named:
         raise ValueError(
             f"{name} has no edges: it needs edge_index, or adj_data, adj_indices, adj_indptr and "
@@ -429,24 +423,17 @@ def _edge_matrix(named: dict[str, Any], num_nodes: int | None, name: str) -> Any
             f"{name}: edge {edge + 1} is {ends[:, edge].tolist()}, but nodes are numbered from 0 "
             f"to {size - 1}; edges with an unknown node: {int(outside.sum())}."
         )
-    weights = _edge_weights(named, ends.shape[1], name)
-    return sp.coo_array((weights, ends.astype(np.int64)), shape=(size, size))
-
-
-def _edge_weights(named: dict[str, Any], size: int, name: str) -> Any:
-    """The weights of an array edge_weight, or of edge_attr with a number per edge; else ones."""
-    weights: Any = named.get("edge_weight")
-    attributes = named.get("edge_attr")
+    weights, attributes, count = named.get("edge_weight"), named.get("edge_attr"), ends.shape[1]
     if weights is None and attributes is not None and np.asarray(attributes).dtype.kind == "f":
-        weights = attributes if np.size(attributes) == size else None
-    if weights is None:
-        return np.ones(size)
-    if np.size(weights) != size or np.asarray(weights).dtype.kind not in "biuf":
+        weights = attributes if np.size(attributes) == count else None
+    weights = np.ones(count) if weights is None else np.asarray(weights)
+    if weights.size != count or weights.dtype.kind not in "biuf":
         raise ValueError(
-            f"{name}: edge_weight must hold a number for each of the {size} edges, got shape "
-            f"{np.shape(weights)}."
+            f"{name}: edge_weight must hold a number for each of the {count} edges, got shape "
+            f"{weights.shape}."
         )
-    return np.asarray(weights, dtype=np.float64).reshape(size)
+    weights = weights.astype(np.float64).reshape(count)
+    return sp.coo_array((weights, ends.astype(np.int64)), shape=(size, size))
 
 
 def _csr_matrix(named: dict[str, Any], matrix: str, name: str) -> Any:

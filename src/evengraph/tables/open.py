@@ -103,15 +103,13 @@ def read_tables(
 ) -> tuple[Any, Any]:
     """The nodes table, with its lists, and the edges table of a folder, two paths or DataFrames."""
     known = columns or TableColumns()
-    nodes_table, edges_table = _read_pair(data, edges, (known.source, known.target))
+    nodes, edges_table = _read_pair(data, edges, (known.source, known.target))
     beside = None
     if isinstance(data, str | Path):
         path = Path(data).expanduser()
         beside = path if path.is_dir() else path.parent
-    nodes_table = attach_lists(
-        nodes_table, lists, beside, lambda: likely_id(nodes_table, edges_table, known)
-    )
-    return nodes_table, edges_table
+    with_lists = attach_lists(nodes, lists, beside, lambda: likely_id(nodes, edges_table, known))
+    return with_lists, edges_table
 
 
 def _read_pair(data: Any, edges: Any, ends: Ends) -> tuple[Any, Any]:
@@ -164,15 +162,11 @@ def open_graph_file(
     if encoder is None:
         return tables
     if encoder.columns:
-        some = ", ".join(encoder.input_columns[:3])
-        raise ValueError(
-            f"{path} holds arrays; the model was trained on tables, with columns such as {some}."
-        )
-    graph = tables.graph.clone()
-    if encoder.plain and graph.num_features != len(encoder.plain):
-        raise ValueError(
-            f"{path}: x must have {len(encoder.plain)} columns, got {graph.num_features}."
-        )
+        trained = f"on tables, with columns such as {', '.join(encoder.input_columns[:3])}"
+        raise ValueError(f"{path} holds arrays; the model was trained {trained}.")
+    graph, width = tables.graph.clone(), len(encoder.plain)
+    if width and graph.num_features != width:
+        raise ValueError(f"{path}: x must have {width} columns, got {graph.num_features}.")
     names = list(encoder.input_columns)
     values = graph.x.numpy() if names else np.empty((graph.num_nodes, 0))
     nodes = import_pandas().DataFrame(values, columns=names)

@@ -42,9 +42,8 @@ def read_table(path: str | Path) -> Any:
     suffix = table_suffix(path)
     reject_spreadsheet(path)
     if not suffix:
-        raise ValueError(
-            f"{path} cannot be read as a table; its name must end in {', '.join(TABLE_SUFFIXES)}."
-        )
+        ends = ", ".join(TABLE_SUFFIXES)
+        raise ValueError(f"{path} cannot be read as a table; its name must end in {ends}.")
     return _read(path, suffix)
 
 
@@ -107,10 +106,8 @@ def _read_text(path: Path) -> str:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        byte = content[error.start]
-        raise ValueError(
-            f"{path}, line {line}: byte 0x{byte:02x} is not UTF-8 text; save the file as UTF-8."
-        ) from None
+        wrong = f"byte 0x{content[error.start]:02x} is not UTF-8 text"
+        raise ValueError(f"{path}, line {line}: {wrong}; save the file as UTF-8.") from None
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise ValueError(f"{path}, line {line} holds a zero byte: this is not a text file.")
@@ -289,15 +286,11 @@ def _parse_list_file(text: str, path: Path) -> Any:
         raise ValueError(f"{path} must be an object of nodes and lists, such as {example}.")
     for node, items in lists.items():
         if not isinstance(items, list):
-            raise ValueError(
-                f"{path}: node {short(node)} holds {json.dumps(items)[:40]}; expected a list, as "
-                f"in {example}."
-            )
+            cell = f"node {short(node)} holds {json.dumps(items)[:40]}"
+            raise ValueError(f"{path}: {cell}; expected a list, as in {example}.")
         if any(isinstance(item, dict | list) for item in items):
-            raise ValueError(
-                f"{path}: the list of node {short(node)} must hold numbers and text alone, as in "
-                f"{example}."
-            )
+            must = f"the list of node {short(node)} must hold numbers and text alone"
+            raise ValueError(f"{path}: {must}, as in {example}.")
     keys = [key.strip() for key in lists]
     column = import_pandas().Series(list(lists.values()), index=keys, dtype=object)
     return column[~column.index.duplicated()]

@@ -1,7 +1,5 @@
 """check_dataset(): the contract of a data set."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import torch

@@ -1,12 +1,10 @@
 """check_method(): the contract of a method, one rule per function of `MethodContract`."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import pickle
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -40,7 +38,7 @@ def expect(condition: bool | Tensor, message: str) -> None:
 
 def expect_equal(first: Tensor, second: Tensor, message: str) -> None:
     """Expect the same bits."""
-    expect(first.shape == second.shape and torch.equal(first, second), message)
+    expect(torch.equal(first, second), message)
 
 
 def expect_probabilities(values: Tensor, num_nodes: int, num_classes: int) -> None:
@@ -71,16 +69,6 @@ def _random_state() -> tuple[Any, ...]:
     return random.getstate(), np.asarray(words).tolist(), rest, torch.get_rng_state().tolist()
 
 
-def _choices(cls: type[Method]) -> Iterator[list[tuple[str, Any]]]:
-    """Yield the values of every parameter that has only a few."""
-    names = {field.name for field in dataclasses.fields(cls)}
-    for name, hint in get_type_hints(cls).items():
-        if name in names and hint is bool:
-            yield [(name, value) for value in (False, True)]
-        elif name in names and get_origin(hint) is Literal:
-            yield [(name, value) for value in get_args(hint)]
-
-
 @dataclass(frozen=True)
 class MethodContract:
     """The rules that a method keeps: every public function here is one."""
@@ -91,14 +79,12 @@ class MethodContract:
     train_accuracy: float
 
     def _make(self, **params: Any) -> Method:
-        """Construct the method with few epochs."""
         return self.cls(**{"max_epochs": EPOCHS, "patience": EPOCHS, **self.params, **params})
 
     def _fit(self, task: Task, seed: int = 0, **params: Any) -> Method:
         return self._make(**params).fit(task, seed=seed)
 
     def _predict(self, task: Task, seed: int = 0, **params: Any) -> Tensor:
-        """Return the probabilities of a newly fitted method, (N, C)."""
         return self._fit(task, seed, **params).predict_proba(task.graph)
 
     def _fits(self, edit: Callable[[Task], Task]) -> None:
@@ -117,8 +103,6 @@ class MethodContract:
         words = f"{name} must be {rule}, got {value}"
         expect_error(ValueError, words, lambda: self._make(**{name: value}))
 
-    # Predictions.
-
     def it_learns(self) -> None:
         """Sixty epochs fit most training nodes."""
         task = small_task()
@@ -130,8 +114,8 @@ class MethodContract:
     def same_seed_same_answer(self) -> None:
         """A seed decides everything."""
         task = small_task()
-        again = self._predict(task, seed=3)
-        expect_equal(again, self._predict(task, seed=3), "two fits with one seed differ.")
+        first, again = (self._predict(task, seed=3) for _ in range(2))
+        expect_equal(first, again, "two fits with one seed differ.")
 
     def fitting_again_resets_the_state(self) -> None:
         """A second fit gives what a first fit would have given."""
@@ -142,21 +126,18 @@ class MethodContract:
 
     def different_seeds_differ(self) -> None:
         """The seed has an influence, unless the method is declared deterministic."""
-        task = small_task()
-        same = torch.equal(self._predict(task, seed=3), self._predict(task, seed=4))
+        same = torch.equal(*(self._predict(small_task(), seed=seed) for seed in (3, 4)))
         expect(same == self.deterministic, f"equal for two seeds: {same}.")
 
     def equal_copy_of_the_graph_gives_the_same_answer(self) -> None:
         """A clone of the training graph is recognised."""
-        task = small_task()
-        method = self._fit(task)
+        method = self._fit(task := small_task())
         clone = method.predict_proba(task.graph.clone())
         expect_equal(clone, method.predict_proba(task.graph), "a clone is predicted differently.")
 
     def another_graph_can_be_predicted(self) -> None:
         """Smaller, larger and unlabelled graphs are predicted, and the training graph again."""
-        task = small_task()
-        method = self._fit(task)
+        method = self._fit(task := small_task())
         smaller = toy(90, 200, task.graph.num_features, 3, seed=9)
         connected = (smaller.edge_index > 5).all(0)  # the first 6 nodes are isolated
         smaller.edge_index = smaller.edge_index[:, connected]
@@ -170,8 +151,7 @@ class MethodContract:
 
     def a_fitted_method_can_be_pickled(self) -> None:
         """A pickled copy predicts the same."""
-        task = small_task()
-        method = self._fit(task)
+        method = self._fit(task := small_task())
         copy = pickle.loads(pickle.dumps(method))
         for graph in (task.graph, small_task(seed=2).graph):
             same = copy.predict_proba(graph), method.predict_proba(graph)
@@ -179,17 +159,14 @@ class MethodContract:
 
     def a_fitted_method_can_be_saved(self) -> None:
         """`load_model` returns a method that predicts the same."""
-        task = small_task()
-        method = self._fit(task)
+        method = self._fit(task := small_task())
         registered = patch.dict(METHODS, {self.cls.__name__.lower(): self.cls})
         with registered, TemporaryDirectory() as folder:
             method.save(Path(folder, "model"))
             loaded = load_model(Path(folder, "model"))
         for graph in (task.graph, small_task(seed=2).graph):
-            expected = method.predict_proba(graph)
-            torch.testing.assert_close(
-                loaded.predict_proba(graph), expected, msg="the loaded method predicts differently."
-            )
+            both = loaded.predict_proba(graph), method.predict_proba(graph)
+            torch.testing.assert_close(*both, msg="the loaded method predicts differently.")
 
     def the_history_is_recorded(self) -> None:
         """`on_epoch` is called for every epoch, and `history_` holds them all."""
@@ -212,8 +189,6 @@ class MethodContract:
         stages = [history.main for history in self._fit(small_task()).history_]
         expect(sum(stages) == 1, f"main is {stages}.")
 
-    # Side effects.
-
     def global_random_state_is_unchanged(self) -> None:
         """Neither `fit` nor `predict_proba` moves the caller's random state."""
         task = small_task()
@@ -226,12 +201,11 @@ class MethodContract:
 
     def global_random_state_has_no_influence(self) -> None:
         """Only the seed of `fit` counts."""
-        task = small_task()
-        with seeded(1):
-            first = self._predict(task)
-        with seeded(2):
-            second = self._predict(task)
-        expect_equal(first, second, "the caller's random state influences the result.")
+        found = []
+        for seed in (1, 2):
+            with seeded(seed):
+                found.append(self._predict(small_task()))
+        expect_equal(found[0], found[1], "the caller's random state influences the result.")
 
     def the_task_is_unchanged(self) -> None:
         """`fit` writes into neither the graph nor the masks."""
@@ -253,32 +227,23 @@ class MethodContract:
     def hidden_labels_have_no_influence(self) -> None:
         """Labels outside train and validation change nothing."""
         task = small_task()
-        hidden = ~(task.train | task.val)
-        labels = task.graph.y.clone()
-        labels[hidden] = (labels[hidden] + 1) % 3
-        scrambled = with_graph(task, y=labels)
-        removed = with_graph(task, y=torch.where(hidden, -1, task.graph.y))
-        expected = self._predict(task)
+        hidden, labels, expected = ~(task.train | task.val), task.graph.y, self._predict(task)
+        scrambled = with_graph(task, y=torch.where(hidden, (labels + 1) % 3, labels))
+        removed = with_graph(task, y=torch.where(hidden, -1, labels))
         expect_equal(self._predict(scrambled), expected, "test labels influence the result.")
         expect_equal(self._predict(removed), expected, "missing test labels influence the result.")
 
     def edge_weights(self) -> None:
         """Equal weights are as good as none; others count where the method says so."""
         task = small_task()
-        ones = torch.ones(task.graph.num_edges)
-        plain = self._predict(task)
-        equal = self._predict(with_graph(task, edge_weight=3 * ones))
+        plain, threes = self._predict(task), 3 * torch.ones(task.graph.num_edges)
+        equal = self._predict(with_graph(task, edge_weight=threes))
         expect_equal(equal, plain, "equal weights change the result.")
         weight = 1 + 9.0 * (task.graph.edge_index.sum(0) % 3 == 0)
-        weighted = with_graph(task, edge_weight=weight)
-        differs = not torch.equal(self._predict(weighted), plain)
-        expect(
-            differs == self._make().uses_edge_weights,
-            f"weights {'change' if differs else 'do not change'} the result, "
-            "but uses_edge_weights says otherwise.",
-        )
-
-    # Tasks.
+        differs = not torch.equal(self._predict(with_graph(task, edge_weight=weight)), plain)
+        found = f"weights {'change' if differs else 'do not change'} the result, "
+        as_said = differs == self._make().uses_edge_weights
+        expect(as_said, f"{found}but uses_edge_weights says otherwise.")
 
     def features_in_double_precision(self) -> None:
         """Double precision gives the result of single precision, up to rounding."""
@@ -286,15 +251,18 @@ class MethodContract:
         double = self._predict(with_graph(task, x=task.graph.x.double())).float()
         torch.testing.assert_close(double, self._predict(task), rtol=1e-3, atol=1e-3)
 
-    # Parameters.
-
     def all_combinations_of_choices(self) -> None:
         """Every combination of flags and choices fits, if its packages are installed."""
-        task = small_task()
-        for params in product(*_choices(self.cls)):
+        task, choices = small_task(), dict[str, tuple[Any, ...]]()
+        hints = get_type_hints(self.cls)
+        for name in (field.name for field in dataclasses.fields(self.cls)):
+            if hints[name] is bool or get_origin(hints[name]) is Literal:
+                choices[name] = get_args(hints[name]) or (False, True)
+        for values in product(*choices.values()):
             with suppress(MissingPackageError):
-                values = self._predict(task, max_epochs=2, **dict(params))
-                expect_probabilities(values, len(task.train), 3)
+                params = dict(zip(choices, values, strict=True))
+                found = self._predict(task, max_epochs=2, **params)
+                expect_probabilities(found, len(task.train), 3)
 
     def a_final_keyword_only_dataclass(self) -> None:
         """The class is final, and every parameter has a default and is given by keyword."""
@@ -328,16 +296,13 @@ class MethodContract:
         message = expect_error(ValueError, "7", lambda: method.predict_proba(graph))
         expect("64" in message.partition("7")[0], f"the error says: {message}")
 
-    # Interruption.
-
     def interrupted_at_once(self) -> None:
         """After Ctrl-C in the first epoch the method is still usable."""
 
         def stop(history: History) -> None:
             raise KeyboardInterrupt
 
-        task = small_task()
-        method = self._make()
+        task, method = small_task(), self._make()
         if "pretrain_epochs" in dataclasses.asdict(method):
             method.set_params(pretrain_epochs=0)
         method.fit(task, seed=0, on_epoch=stop)
@@ -360,13 +325,6 @@ class MethodContract:
         expect(same, f"predictions score {score}, the best epoch scored {main.best_score}.")
 
 
-_BAD_PARAMETERS = (
-    ("max_epochs", -1, "at least 0"),
-    ("patience", -1, "at least 0"),
-    ("weight_decay", -0.5, "at least 0"),
-    ("weight_decay", float("nan"), "at least 0"),
-    ("learning_rate", 0, "above 0"),
-)
 METHOD_CHECKS: dict[str, Callable[[MethodContract], None]] = {
     **{name: rule for name, rule in vars(MethodContract).items() if not name.startswith("_")},
     **{name: partial(MethodContract._fits, edit=edit) for name, edit in VALID_TASKS.items()},
@@ -378,7 +336,11 @@ METHOD_CHECKS: dict[str, Callable[[MethodContract], None]] = {
         f"rejects_{name}_of_{value}": partial(
             MethodContract._rejects_parameter, name=name, value=value, rule=rule
         )
-        for name, value, rule in _BAD_PARAMETERS
+        for name, value, rule in (
+            *(("max_epochs", -1, "at least 0"), ("patience", -1, "at least 0")),
+            *(("weight_decay", value, "at least 0") for value in (-0.5, float("nan"))),
+            ("learning_rate", 0, "above 0"),
+        )
     },
 }
 """Every rule of the contract by name; `check_method` runs them all."""

@@ -1,10 +1,9 @@
 """Small generated tasks that methods are tested on: usual, unusual and invalid ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from math import inf, nan
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -65,8 +64,9 @@ def _first_only(task: Task, *labels: int) -> Task:
     return replace(task, train=train)
 
 
-def _without_val(task: Task, label: int) -> Task:
-    return replace(task, val=task.val & (task.graph.y != label))
+def _without(task: Task, mask: str, label: int) -> Task:
+    """Take a class out of a mask."""
+    return replace(task, **{mask: getattr(task, mask) & (task.graph.y != label)})
 
 
 def _repeated_edges(task: Task) -> Task:
@@ -93,9 +93,9 @@ VALID_TASKS: dict[str, Edit] = {
     "class_counts_2_2_2": lambda task: task_with(2, 2, 2),
     "class_counts_9_4_1": lambda task: task_with(9, 4, 1),
     "class_counts_1_9_9": lambda task: task_with(1, 9, 9),
-    "class_0_missing_from_validation": lambda task: _without_val(task, 0),
-    "class_1_missing_from_validation": lambda task: _without_val(task, 1),
-    "class_2_missing_from_validation": lambda task: _without_val(task, 2),
+    "class_0_missing_from_validation": lambda task: _without(task, "val", 0),
+    "class_1_missing_from_validation": lambda task: _without(task, "val", 1),
+    "class_2_missing_from_validation": lambda task: _without(task, "val", 2),
     "an_isolated_training_node": lambda task: _isolated(task, task.train.nonzero()[0]),
     "isolated_training_nodes_of_class_0": lambda task: _isolated(task, _train_nodes(task, 0)),
     "isolated_training_nodes_of_class_2": lambda task: _isolated(task, _train_nodes(task, 2)),
@@ -112,44 +112,31 @@ VALID_TASKS: dict[str, Edit] = {
 """Tasks that every method must fit, most of them unusual, each as a change of `small_task()`."""
 
 
-def _without_class_1(task: Task) -> Task:
-    return replace(task, train=task.train & (task.graph.y != 1))
-
-
-def _with_feature(task: Task, value: float) -> Task:
-    features = task.graph.x.clone()
-    features[7, 3] = value
-    return with_graph(task, x=features)
-
-
-def _without_first_label(task: Task, mask: Tensor) -> Task:
-    labels = task.graph.y.clone()
-    labels[mask.nonzero()[0]] = -1
-    return with_graph(task, y=labels)
+def _changed(task: Task, name: str, place: Any, value: float) -> Task:
+    """One value of a tensor of the graph is another."""
+    values = task.graph[name] if name in task.graph else torch.ones(task.graph.num_edges)
+    values = values.clone()
+    values[place] = value
+    return with_graph(task, **{name: values})
 
 
 def _with_weight(task: Task, weight: float) -> Task:
-    weights = torch.ones(task.graph.num_edges)
-    weights[5] = weight
-    return with_graph(task, edge_weight=weights)
+    return _changed(task, "edge_weight", 5, weight)
 
 
 INVALID_TASKS: dict[str, tuple[str, Edit]] = {
-    "no_training_node_of_a_class": ("Class 1 has no training node", _without_class_1),
+    "no_training_node_of_a_class": (
+        "Class 1 has no training node",
+        lambda task: _without(task, "train", 1),
+    ),
     "no_training_node_of_a_named_class": (
         "Class 1 (bees)",
-        lambda task: replace(_without_class_1(task), class_names=("ants", "bees", "crabs")),
+        lambda task: _without(replace(task, class_names=("ants", "bees", "crabs")), "train", 1),
     ),
-    "no_validation_nodes": (
-        "val set is empty",
-        lambda task: replace(task, val=torch.zeros_like(task.val)),
-    ),
-    "no_training_nodes": (
-        "training node",
-        lambda task: replace(task, train=torch.zeros_like(task.train)),
-    ),
-    "a_feature_that_is_nan": ("node 7", lambda task: _with_feature(task, nan)),
-    "a_feature_that_is_infinite": ("node 7", lambda task: _with_feature(task, inf)),
+    "no_validation_nodes": ("val set is empty", lambda task: replace(task, val=task.val & False)),
+    "no_training_nodes": ("training node", lambda task: replace(task, train=task.train & False)),
+    "a_feature_that_is_nan": ("node 7", lambda task: _changed(task, "x", (7, 3), nan)),
+    "a_feature_that_is_infinite": ("node 7", lambda task: _changed(task, "x", (7, 3), inf)),
     "integer_features": ("graph.x", lambda task: with_graph(task, x=task.graph.x.long())),
     "features_of_one_axis": ("graph.x", lambda task: with_graph(task, x=task.graph.x[:, 0])),
     "no_features": ("graph.x", lambda task: with_graph(task, x=None, num_nodes=150)),
@@ -162,11 +149,11 @@ INVALID_TASKS: dict[str, tuple[str, Edit]] = {
     ),
     "unlabelled_training_nodes": (
         "Some train nodes have no label",
-        lambda task: _without_first_label(task, task.train),
+        lambda task: _changed(task, "y", task.train.nonzero()[0], -1),
     ),
     "unlabelled_validation_nodes": (
         "Some val nodes have no label",
-        lambda task: _without_first_label(task, task.val),
+        lambda task: _changed(task, "y", task.val.nonzero()[0], -1),
     ),
 }
 """Tasks that `fit` must reject: words of the error, and the change of `small_task()`."""
