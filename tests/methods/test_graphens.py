@@ -38,13 +38,10 @@ def mixed(divergence, saliency, masked=0.2, count=3, width=50):
         return GraphENS(masked=masked)._mix(x, pairs, divergence, saliency)
 
 
-def test_warm_up_mixes_by_share_alone():
+def test_warm_up_and_too_small_a_share_mask_nothing():
     assert (mixed(None, None) == 0.5).all()
-
-
-@pytest.mark.parametrize("masked", [0.0, 0.019])
-def test_too_small_a_share_masks_nothing(masked):
-    assert (mixed(60.0, torch.full((2, 50), 1 / 50), masked) == 0.5).all()
+    for masked in (0.0, 0.019):
+        assert (mixed(60.0, torch.full((2, 50), 1 / 50), masked) == 0.5).all()
 
 
 @pytest.mark.parametrize(
@@ -357,18 +354,10 @@ def test_warm_up_lasts_until_its_epoch(watched):
 def test_every_field_matters():
     task = small_task()
     full = {"max_epochs": 6, "hidden": 16}
+    changes = [("warmup", 9), ("temperature", 0.1), ("masked", 0.9), ("layers", 1)]
+    changes += [("backbone", "sage"), ("backbone", "gat"), ("links", "BAT0"), ("links", "BAT1")]
     losses = [
         tuple(GraphENS(**full | fields).fit(task, seed=0).history_[0].loss)
-        for fields in (
-            {},
-            {"warmup": 9},
-            {"temperature": 0.1},
-            {"masked": 0.9},
-            {"layers": 1},
-            {"backbone": "sage"},
-            {"backbone": "gat"},
-            {"links": "BAT0"},
-            {"links": "BAT1"},
-        )
+        for fields in ({}, *({name: value} for name, value in changes))
     ]
     assert len(set(losses)) == 9

@@ -150,15 +150,10 @@ def test_it_validates_elsewhere_if_asked_to():
     assert float(there) != pytest.approx(float(here))
 
 
-@pytest.mark.parametrize("epochs", [0, 4])
-def test_pretraining_lasts_its_epochs(epochs):
-    method = Pretrained(epochs=epochs, patience=1).fit(small_task(), seed=0)
-    assert [history.epochs for history in method.history_] == [epochs] * bool(epochs)
-
-
-def test_pretraining_is_bounded_like_every_stage():
-    method = Pretrained(epochs=4, max_epochs=2).fit(small_task(), seed=0)
-    assert method.history_[0].epochs == 2
+@pytest.mark.parametrize(("epochs", "most", "lengths"), [(0, 9, []), (4, 9, [4]), (4, 2, [2])])
+def test_pretraining_lasts_its_epochs_within_the_limit(epochs, most, lengths):
+    method = Pretrained(epochs=epochs, patience=1, max_epochs=most).fit(small_task(), seed=0)
+    assert [history.epochs for history in method.history_] == lengths
 
 
 def test_pretraining_moves_the_encoder_and_the_decoder_alone():
@@ -394,20 +389,14 @@ def test_margins_are_those_of_the_formula():
 def test_a_margin_is_trained_alone():
     assert share_batch(BalancedSoftmax(), BalancedSoftmax())
     assert not share_batch(BalancedSoftmax(margin="tam"), BalancedSoftmax(margin="tam"))
-
-
-def test_margins_are_there_when_an_epoch_is_recorded():
-    assert RECORD_AFTER > WARMUP
+    assert RECORD_AFTER > WARMUP  # margins are there when an epoch is recorded
 
 
 def test_trusted_are_those_above_the_mean():
     confidence = torch.tensor([0.9, 0.6, 0.75, 0.5])  # their mean is 0.6875
     assert above_mean(confidence).tolist() == [True, False, True, False]
-
-
-@pytest.mark.parametrize("confidence", [0.5, 0.1, 1 / 3, 0.7])
-def test_equally_sure_nodes_are_all_trusted(confidence):
-    assert above_mean(torch.full((1001,), confidence)).all()
+    for equal in (0.5, 0.1, 1 / 3, 0.7):
+        assert above_mean(torch.full((1001,), equal)).all()
 
 
 def test_those_that_do_not_count_change_nothing():

@@ -77,9 +77,6 @@ def test_the_best_on_validation_is_selected():
     assert search.weights(0) == {1: 1.0}
     scores = [float(trial.score) for trial in search.fitted]
     assert scores[1] == max(scores)
-
-
-def test_equals_have_equal_weights():
     assert search_of(Fake(), Fake()).weights(0) == {0: 0.5, 1: 0.5}
 
 
@@ -119,19 +116,14 @@ class Twice(Fake):
     """Another class, so that it may count more."""
 
 
-def test_small_shares_are_left_out(monkeypatch):
+def test_some_methods_count_as_several_and_small_shares_are_left_out(monkeypatch):
     monkeypatch.setitem(module.VOTES, "Twice", 3)
     search = search_of(Twice(), Fake())
+    assert search.weights(0) == {0: 0.75, 1: 0.25}
     monkeypatch.setattr(module, "MIN_SHARE", 0.25)
     assert set(search.weights(0)) == {0, 1}
     monkeypatch.setattr(module, "MIN_SHARE", 0.26)
     assert search.weights(0) == {0: 1.0}
-
-
-def test_some_methods_count_as_several(monkeypatch):
-    monkeypatch.setitem(module.VOTES, "Twice", 3)
-    search = search_of(Twice(), Fake())
-    assert search.weights(0) == {0: 0.75, 1: 0.25}
 
 
 @pytest.mark.parametrize("graph", [True, False])
@@ -441,13 +433,6 @@ def test_it_has_models_with_and_without_the_graph_and_no_title_twice():
     assert {candidate.uses_graph for candidate in candidates} == {True, False}
     titles = [candidate.full_title for candidate in candidates]
     assert len(set(titles)) == len(titles)
-
-
-def test_labels_name_what_differs():
-    labels = list(portfolio(TASK.graph))
-    assert "boosting hops=2" in labels
-    assert "boosting hops=0" in labels
-    assert "unison" in labels
 
 
 def test_given_parameters_replace_those_of_the_portfolio():
