@@ -1,5 +1,6 @@
 """Costs, thresholds that minimise them, and other base rates, against all thresholds by hand."""
 
+import json
 import math
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from evengraph.metrics.binary import average_precision
 from evengraph.metrics.decisions import (
     BASE_RATES,
+    CostCurve,
     Costs,
     OperatingPoint,
     RiskCurve,
@@ -147,3 +149,9 @@ def test_what_is_refused(value):
     found = RiskCurve.of(torch.tensor([1, 1]), torch.tensor([[0.9, 0.1], [0.8, 0.2]]))
     with pytest.raises(ValueError, match=r"max_error must be at least 1.000, the lowest error"):
         found.at_error(0.5)
+
+
+@pytest.mark.parametrize("costs", [None, Costs(miss=5.0, alarm=2.0)])
+def test_a_curve_survives_json(costs):
+    curve = CostCurve(0.4, tuple(operating_points(POSITIVE, SCORES)), costs)
+    assert CostCurve.from_dict(json.loads(json.dumps(curve._asdict()))) == curve
