@@ -11,8 +11,8 @@ from statistics import fmean, stdev
 from evengraph.lab.results import (
     ALPHA,
     Cell,
-    Comparison,
     ExperimentResults,
+    PairedTest,
     compare_with_others,
     load_experiments,
 )
@@ -172,7 +172,7 @@ def behind() -> str:
     return f"{max(gaps):.1f} points at worst, {fmean(gaps):.1f} on average"
 
 
-def _compared(label: str) -> list[Comparison]:
+def _compared(label: str) -> list[PairedTest]:
     tests = compare_with_others(experiments()["successor"], "Unison", METRIC)
     return [test for test in tests if test.against == label]
 

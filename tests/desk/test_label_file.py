@@ -11,7 +11,7 @@ from threading import Barrier
 import pytest
 
 from evengraph.desk import label_file
-from evengraph.desk.label_file import Answers, Event, Fit, LabelFile
+from evengraph.desk.label_file import Answers, Event, FitEntry, LabelFile
 from evengraph.lab.store import Store
 
 WRITER = """
@@ -41,7 +41,7 @@ def test_what_was_added_is_read(tmp_path):
 def test_fits_are_written_down(tmp_path):
     file = LabelFile(tmp_path / "labels.sqlite", "kind")
     for labels, score in ((30, 81.5), (40, None)):
-        file.add_fit(Fit(method="auto", labels=labels, score=score, seconds=3))
+        file.add_fit(FitEntry(method="auto", labels=labels, score=score, seconds=3))
     assert [(f.number, f.labels, f.score) for f in file.fits()] == [(1, 30, 81.5), (2, 40, None)]
 
 

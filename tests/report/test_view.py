@@ -5,9 +5,9 @@ from samples import RATES, compared, make_fraud, stored_look
 
 from evengraph.report.view import (
     ClassSummary,
-    Comparison,
-    Inspection,
-    Result,
+    ComparisonView,
+    InspectionView,
+    ResultView,
     coloured,
     describe_protocol,
     minority_classes,
@@ -84,46 +84,46 @@ def test_minority_classes(protocol, counts, rare):
 
 
 def test_classes_come_head_to_tail_with_scores_of_each_run():
-    common, rare = Result(TWO).classes
+    common, rare = ResultView(TWO).classes
     assert (common.name, common.index, common.count, common.minority) == ("common", 1, 20, False)
     assert (rare.name, rare.minority) == ("rare", True)
     assert rare.recalls == [25.0, None]
     assert common.precisions == [100 * 90 / 93, 100 * 100 / 102]
-    assert Result(TWO).confusion == [[190, 10], [5, 3]]
+    assert ResultView(TWO).confusion == [[190, 10], [5, 3]]
     assert shares([0, 0]) == [0, 0]
     assert shares([1, 3]) == [0.25, 0.75]
 
 
 def test_ragged_matrices_and_missing_names_do_no_harm():
     ragged = TWO | {"runs": [{"confusion_matrix": [[1], None]}, {"confusion_matrix": None}]}
-    assert Result(ragged).confusion == [[0, 0], [0, 1]]
-    rows = Result({"dataset": {"num_classes": 2, "class_names": [" a ", None]}}).classes
+    assert ResultView(ragged).confusion == [[0, 0], [0, 1]]
+    rows = ResultView({"dataset": {"num_classes": 2, "class_names": [" a ", None]}}).classes
     assert [(row.name, row.count, row.minority) for row in rows] == [
         ("a", None, False),
         ("class 1", None, False),
     ]
-    assert len(Result({"dataset": {"num_classes": 10**9}}).classes) == 1000
+    assert len(ResultView({"dataset": {"num_classes": 10**9}}).classes) == 1000
 
 
 def test_a_score_over_seeds_and_in_the_paper(result):
-    score = Result(result).score("macro_f1")
+    score = ResultView(result).score("macro_f1")
     assert score.seeds == [run["metrics"]["macro_f1"] for run in result["runs"]]
     assert (score.mean, score.std) == (result["mean"]["macro_f1"], result["std"]["macro_f1"])
     assert score.paper == (75.8, 0.4)
     assert score.difference == score.mean - 75.8
-    alone = Result(result | {"runs": result["runs"][:1], "paper": None}).score("macro_f1")
+    alone = ResultView(result | {"runs": result["runs"][:1], "paper": None}).score("macro_f1")
     assert (alone.std, alone.difference) == (None, None)
 
 
 def test_sizes_seeds_and_time():
     runs = [{"seconds": 60.0}, {"seconds": 45.0}, {"seconds": None}]
-    assert Result({"runs": runs}).facts == [("1.8 min", "of training")]
-    assert Result({"runs": runs[1:]}).facts == [("45.0 s", "of training")]
-    assert Result({"dataset": {"num_nodes": 2708}}).facts == [("2,708", "nodes")]
-    assert Result({"seeds": [5]}).seeds == "seed 5"
-    assert Result({"seeds": list(range(20))}).seeds == "seeds 0, 1, 2, …, 19"
-    assert Result({"seeds": list(range(10))}).seeds.endswith("8, 9")
-    assert Result({}).seeds == "no seed"
+    assert ResultView({"runs": runs}).facts == [("1.8 min", "of training")]
+    assert ResultView({"runs": runs[1:]}).facts == [("45.0 s", "of training")]
+    assert ResultView({"dataset": {"num_nodes": 2708}}).facts == [("2,708", "nodes")]
+    assert ResultView({"seeds": [5]}).seeds == "seed 5"
+    assert ResultView({"seeds": list(range(20))}).seeds == "seeds 0, 1, 2, …, 19"
+    assert ResultView({"seeds": list(range(10))}).seeds.endswith("8, 9")
+    assert ResultView({}).seeds == "no seed"
 
 
 @pytest.mark.parametrize(
@@ -141,15 +141,15 @@ def test_the_verdict_compares_with_guessing(counts, ending):
         "mean": {"balanced_accuracy": 57.5},
         "runs": [{"per_class": {"recall": [90.0, 80.0, 40.0, 20.0]}}],
     }
-    assert " ".join(Result(content).verdict).endswith(ending)
-    assert Result({"class_counts": counts}).verdict == []
-    assert Result({"mean": {"balanced_accuracy": 50.0}}).verdict == []
+    assert " ".join(ResultView(content).verdict).endswith(ending)
+    assert ResultView({"class_counts": counts}).verdict == []
+    assert ResultView({"mean": {"balanced_accuracy": 50.0}}).verdict == []
 
 
 def test_the_verdict_on_two_classes_compares_with_the_base_rate():
     content = make_fraud()
     mean = content["mean"]["positive_average_precision"]
-    first, second = Result(content).verdict
+    first, second = ResultView(content).verdict
     assert first == (
         f"Average precision for class fraud is {mean:.1f}% on test nodes; a random ranking has "
         "6.0%."
@@ -157,7 +157,7 @@ def test_the_verdict_on_two_classes_compares_with_the_base_rate():
     assert second == (
         "At the threshold, 50.0% of class fraud is found and 40.0% of the alarms are correct."
     )
-    assert Result(content | {"runs": [{}]}).verdict == [first.split(";")[0] + "."]
+    assert ResultView(content | {"runs": [{}]}).verdict == [first.split(";")[0] + "."]
 
 
 def test_base_rates_are_averaged_over_runs_and_what_is_undefined_is_left_out():
@@ -167,11 +167,13 @@ def test_base_rates_are_averaged_over_runs_and_what_is_undefined_is_left_out():
         {"base_rates": [RATES | {"precision": 0.6}, low | {"precision": 0.2}]},
         {"base_rates": None},
     ]
-    view = Result({"runs": runs})
+    view = ResultView({"runs": runs})
     assert view.base_rates == [("6% (test nodes)", [100, 50, 30]), ("0.1%", [100, 20, 30])]
     assert view.at_threshold("precision") == 50
     assert "has the best F1 on validation nodes; it finds 50.0% of" in view.threshold
-    view = Result({"runs": [{"base_rates": [RATES | {"cost": 0.002}]}], "costs": {"miss": 20.0}})
+    view = ResultView(
+        {"runs": [{"base_rates": [RATES | {"cost": 0.002}]}], "costs": {"miss": 20.0}}
+    )
     assert view.base_rates[0][1] == [100, 40, 30, 2]
     assert view.base_rate_heads[-1] == "cost per 1,000"
     assert "best F1" in view.threshold  # without the cost of an alarm, costs are not known
@@ -179,7 +181,7 @@ def test_base_rates_are_averaged_over_runs_and_what_is_undefined_is_left_out():
 
 @pytest.mark.parametrize("runs", [None, [], [None], [{"base_rates": 3}], [{"base_rates": [None]}]])
 def test_strange_base_rates_raise_nothing(runs):
-    view = Result({"runs": runs, "costs": 7})
+    view = ResultView({"runs": runs, "costs": 7})
     assert view.base_rates == []
     assert "an undefined part" in view.threshold
 
@@ -190,8 +192,8 @@ def test_notes_and_summaries_of_runs():
         {"seed": 6, "notes": ["Other."], "summary": 7},
         {"seed": 7, "notes": ["Alone."] * 2},
     ]
-    assert Result({"runs": runs}).notes == ["Seeds 5, 7: Alone.", "Seed 6: Other."]
-    assert Result({"runs": runs}).summaries == [("5", ["Chose A."])]
+    assert ResultView({"runs": runs}).notes == ["Seeds 5, 7: Alone.", "Seed 6: Other."]
+    assert ResultView({"runs": runs}).summaries == [("5", ["Chose A."])]
 
 
 @pytest.mark.parametrize(
@@ -207,7 +209,7 @@ def test_notes_and_summaries_of_runs():
 )
 def test_the_verdict_on_a_pair(splits, strength, conclusive, word):
     content = compared(80.0, 70.0, splits=splits, strength=strength, conclusive=conclusive)
-    best, second = Comparison(content).standings
+    best, second = ComparisonView(content).standings
     assert best.behind is None
     assert second.behind.verdict == word
     (pair,) = content["pairs"]
@@ -215,14 +217,14 @@ def test_the_verdict_on_a_pair(splits, strength, conclusive, word):
     assert second.behind.interval == (None if splits < 5 else tuple(pair[end] for end in ends))
     assert (best.interval is None) == (splits < 5)
     pair[ends[0]] = None
-    assert Comparison(content).standings[1].behind.interval is None
+    assert ComparisonView(content).standings[1].behind.interval is None
 
 
 def test_recall_and_training_nodes_of_a_comparison():
     content = compared(80.0, 70.0)
-    values = Comparison(content).standings[0].splits
+    values = ComparisonView(content).standings[0].splits
     assert list(values) == [0, 1, 2, 3, 4]
-    rows = Comparison(content).recalls
+    rows = ComparisonView(content).recalls
     assert [row[:3] for row in rows] == [
         ("Theory", 20, False),
         ("Neural Networks", 20, False),
@@ -230,22 +232,22 @@ def test_recall_and_training_nodes_of_a_comparison():
     ]
     assert rows[0][3][0] == pytest.approx(sum(values.values()) / 5 + 10)
     content["methods"][0]["runs"][0]["train_counts"] = None  # older files
-    assert [row[1] for row in Comparison(content).recalls] == [50, 40, 5]
+    assert [row[1] for row in ComparisonView(content).recalls] == [50, 40, 5]
     for method in content["methods"]:
         for run in method["runs"]:
             del run["per_class"]
-    assert Comparison(content).recalls == []
+    assert ComparisonView(content).recalls == []
 
 
 def test_classes_of_an_inspection():
     content = stored_look()
-    rows = Inspection(content).classes
+    rows = InspectionView(content).classes
     assert [row.labelled for row in rows] == [54, 30, 26, 10]
     assert [row.rare for row in rows] == [False, False, True, True]
     assert rows[1].homophily == pytest.approx(100 * 5 / 6)
     assert [row.chance for row in rows] == pytest.approx([100 * n / 70 for n in (28, 24, 15, 3)])
     assert rows[3].reach == pytest.approx([100 * n / 480 for n in (19, 62, 156, 295)])
-    whole = Inspection(content | {"reach": {"nodes": 0, "any_class": [1]}})
+    whole = InspectionView(content | {"reach": {"nodes": 0, "any_class": [1]}})
     assert (whole.reach, whole.classes[0].reach, whole.classes[0].colour) == ([], [], "")
 
 

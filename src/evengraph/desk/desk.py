@@ -24,7 +24,7 @@ from evengraph.desk.label_file import (
     UNDO,
     Answers,
     Event,
-    Fit,
+    FitEntry,
     LabelFile,
 )
 from evengraph.desk.nodes import DeskNodes
@@ -244,7 +244,7 @@ class Desk:
         if not problem:
             try:
                 method = load_model(job.options.folder)
-                self.file.add_fit(Fit(**method.extra_))
+                self.file.add_fit(FitEntry(**method.extra_))
             except (ValueError, OSError) as error:  # someone moved the model or the labels
                 method, problem = None, str(error).rstrip(".")
         self.problem = f"Training failed: {problem}." if problem else ""

@@ -64,7 +64,7 @@ class Event:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fit:
+class FitEntry:
     """A model that was trained: on how many labels, and its balanced accuracy on held-out ones."""
 
     method: str
@@ -157,20 +157,20 @@ class LabelFile:
                 base.execute(insert, (session, node, now))
         return node
 
-    def add_fit(self, fit: Fit) -> None:
+    def add_fit(self, fit: FitEntry) -> None:
         """Write down that a model was trained."""
         query = "INSERT INTO fits (created, method, labels, score, seconds) VALUES (?, ?, ?, ?, ?)"
         with self._file.write() as base:
             base.execute(query, (_now(), fit.method, fit.labels, fit.score, fit.seconds))
 
-    def fits(self) -> list[Fit]:
+    def fits(self) -> list[FitEntry]:
         """All models that were trained, in order."""
         query = f"SELECT {', '.join(_FIT)} FROM fits ORDER BY number"
         with self._file.read() as base:
-            return [Fit(**dict(zip(_FIT, row, strict=True))) for row in base.execute(query)]
+            return [FitEntry(**dict(zip(_FIT, row, strict=True))) for row in base.execute(query)]
 
 
-_EVENT, _FIT = ([item.name for item in fields(kind)] for kind in (Event, Fit))
+_EVENT, _FIT = ([item.name for item in fields(kind)] for kind in (Event, FitEntry))
 
 
 def _event(row: Sequence[Any]) -> Event:

@@ -292,7 +292,7 @@ ALPHA = 0.05
 MIN_SEEDS = 5  # common to both methods; fewer are not tested
 
 
-class Comparison(NamedTuple):
+class PairedTest(NamedTuple):
     """One method compared with another on the same seeds."""
 
     setting: str
@@ -318,7 +318,7 @@ class Comparison(NamedTuple):
 
 def compare(
     results: ExperimentResults, label: str, metric: str, *, variants: bool = False
-) -> list[Comparison]:
+) -> list[PairedTest]:
     """Compare a method with every other, or these variants with it, given enough common seeds."""
     pairs = []
     for setting in results.settings:
@@ -331,7 +331,7 @@ def compare(
     tested = [(o.setting, o.label, gap) for o, gap in gaps if len(gap.values) >= MIN_SEEDS]
     p_values = [t_test(gap.values).p for _, _, gap in tested]
     tests = zip(tested, p_values, holm(p_values), strict=True)
-    return [Comparison(*names, p, corrected) for names, p, corrected in tests]
+    return [PairedTest(*names, p, corrected) for names, p, corrected in tests]
 
 
 def paired_gaps(cell: Cell, other: Cell, metric: str) -> Estimate:

@@ -10,7 +10,13 @@ from evengraph.metrics.significance import ENOUGH_SPLITS, format_p
 from evengraph.report import page
 from evengraph.report.charts import ForestRow, bar, forest_plot, swatch
 from evengraph.report.markup import DASH, Markup, decimals, integer, metric_value, signed, tag
-from evengraph.report.view import TERMS, Comparison, Standing, dataset_title, describe_protocol
+from evengraph.report.view import (
+    TERMS,
+    ComparisonView,
+    StandingView,
+    dataset_title,
+    describe_protocol,
+)
 
 
 def render_comparison(
@@ -23,7 +29,7 @@ def render_comparison(
 
     `pages` are paths of the methods' own pages by label, `links` other files beside the page.
     """
-    view, pages = Comparison(comparison), pages or {}
+    view, pages = ComparisonView(comparison), pages or {}
     own = (page.Link(path, f"Page of {view.titles[label]}") for label, path in pages.items())
     every = [*own, *links]
     changed = {
@@ -42,12 +48,12 @@ def render_comparison(
     return page.render(comparison, title, _heading(view, title, every), sections)
 
 
-def comparison_sections(view: Comparison, pages: Mapping[str, str]) -> list[Markup]:
+def comparison_sections(view: ComparisonView, pages: Mapping[str, str]) -> list[Markup]:
     """Scores with paired differences, recall per class, cost and all metrics."""
     return [_scores(view, pages), _recalls(view), _cost(view), _metrics(view), _pairs(view)]
 
 
-def _heading(view: Comparison, title: str, links: Sequence[page.Link]) -> list[Markup]:
+def _heading(view: ComparisonView, title: str, links: Sequence[page.Link]) -> list[Markup]:
     content = view.content
     numbers = [
         (str(len(view.methods)), "methods"),
@@ -66,7 +72,7 @@ def _heading(view: Comparison, title: str, links: Sequence[page.Link]) -> list[M
     ]
 
 
-def _scores(view: Comparison, pages: Mapping[str, str]) -> Markup:
+def _scores(view: ComparisonView, pages: Mapping[str, str]) -> Markup:
     """Mean, interval and single splits of each method, and how far it is behind the best."""
     marks = [("mean", "mean")] + ([] if view.too_few else [("whisker", "95% interval")])
     marks += [("seed", "one split")] if view.num_splits > 1 else []
@@ -92,7 +98,7 @@ def _scores(view: Comparison, pages: Mapping[str, str]) -> Markup:
     )
 
 
-def _score_row(one: Standing, path: str | None, strong: bool) -> ForestRow:
+def _score_row(one: StandingView, path: str | None, strong: bool) -> ForestRow:
     text = f"{one.title}: {decimals(one.mean)}"
     if one.interval is not None:
         text += f", 95% interval {' to '.join(map(decimals, one.interval))}"
@@ -110,7 +116,7 @@ def _score_row(one: Standing, path: str | None, strong: bool) -> ForestRow:
     )
 
 
-def _difference_row(one: Standing, best: Standing) -> ForestRow:
+def _difference_row(one: StandingView, best: StandingView) -> ForestRow:
     gaps = [one.splits[seed] - best.splits[seed] for seed in one.splits if seed in best.splits]
     mean = sum(gaps) / len(gaps) if gaps else 0.0
     interval = one.behind.interval if one.behind else None
@@ -131,7 +137,7 @@ def _difference_row(one: Standing, best: Standing) -> ForestRow:
     )
 
 
-def _recalls(view: Comparison) -> Markup:
+def _recalls(view: ComparisonView) -> Markup:
     """Recall of each class by each method, head to tail; nothing if it was not recorded."""
     if not (rows := view.recalls):
         return Markup("")
@@ -149,7 +155,7 @@ def _recalls(view: Comparison) -> Markup:
     return page.section("Recall per class, head to tail", tag("p", text), drawn, id="recall")
 
 
-def _cost(view: Comparison) -> Markup:
+def _cost(view: ComparisonView) -> Markup:
     """Seconds per fit of each method."""
     slowest = max(one.seconds for one in view.standings)
     lines = []
@@ -161,7 +167,7 @@ def _cost(view: Comparison) -> Markup:
     return page.section("Cost", tag("p", text), tag("ul", *lines, class_="bars names"), id="cost")
 
 
-def _metrics(view: Comparison) -> Markup:
+def _metrics(view: ComparisonView) -> Markup:
     """Every metric of every method; the best of each in bold."""
     heads, rows = ["method"], [(one.title, list[str]()) for one in view.standings]
     for name in view.methods[0]["figures"]:
@@ -181,7 +187,7 @@ def _metrics(view: Comparison) -> Markup:
     return page.table_section("All metrics", text, heads, lines, kind=kind, id="metrics")
 
 
-def _pairs(view: Comparison) -> Markup:
+def _pairs(view: ComparisonView) -> Markup:
     """All pairs of methods, folded; nothing where the differences to the best are all."""
     gaps = view.gaps.values()
     if len(gaps) < 2:

@@ -7,7 +7,7 @@ from evengraph.core.untrusted import items, number, part
 from evengraph.report import page
 from evengraph.report.charts import GRID, bar, curve, dot_row, line_plot, percent, swatch
 from evengraph.report.markup import DASH, Markup, decimals, integer, join, percentage, plural, tag
-from evengraph.report.view import ClassSummary, Inspection, dataset_title
+from evengraph.report.view import ClassSummary, InspectionView, dataset_title
 
 STYLE = page.read_asset(__package__, "inspect.css")
 
@@ -26,7 +26,7 @@ _GLOSSARY = {
 
 def render_inspection(inspection: Mapping[str, Any], *, links: Sequence[page.Link] = ()) -> str:
     """Render the content of an inspect.json as HTML; `links` are other files beside the page."""
-    view = Inspection(inspection)
+    view = InspectionView(inspection)
     title = f"Inspection of {dataset_title(inspection.get('name') or 'the graph')}"
     sections = [
         *inspection_sections(view),
@@ -39,12 +39,12 @@ def render_inspection(inspection: Mapping[str, Any], *, links: Sequence[page.Lin
     return page.render(inspection, title, _heading(view, title), sections, style=STYLE)
 
 
-def inspection_sections(view: Inspection) -> list[Markup]:
+def inspection_sections(view: InspectionView) -> list[Markup]:
     """Findings, key numbers and classes."""
     return [_findings(view), _cards(view), _classes(view)]
 
 
-def _heading(view: Inspection, title: str) -> list[Markup]:
+def _heading(view: InspectionView, title: str) -> list[Markup]:
     total, components = view.sizes["nodes"], part(view.content, "components").get("count")
     caption = f"{integer(view.labels.get('num_labelled'))} of {total} nodes are labelled "
     caption += f"({percentage(view.labels.get('labelled_share'))}), in "
@@ -54,7 +54,7 @@ def _heading(view: Inspection, title: str) -> list[Markup]:
     return [page.headline(title, caption), page.facts(pairs)]
 
 
-def _findings(view: Inspection) -> Markup:
+def _findings(view: InspectionView) -> Markup:
     lines = []
     for level, text in view.findings:
         sign = {"warning": "!", "note": "i", "good": "✓"}[level]
@@ -69,7 +69,7 @@ def _findings(view: Inspection) -> Markup:
     return page.section("Before training", *parts)
 
 
-def _cards(view: Inspection) -> Markup:
+def _cards(view: InspectionView) -> Markup:
     homophily, ratio = part(view.content, "homophily"), number(view.labels.get("ratio"))
     reached = [row for row in view.classes if len(row.reach) > 1 and row.labelled]
     agree = f"of {integer(homophily.get('edges'))} edges join nodes of the same class; "
@@ -92,7 +92,7 @@ def _cards(view: Inspection) -> Markup:
     return tag("section", heading, *drawn, class_="cards")
 
 
-def _classes(view: Inspection) -> Markup:
+def _classes(view: InspectionView) -> Markup:
     rows = view.classes
     largest = max((row.labelled + row.hidden for row in rows), default=0.0)
     lines = []
@@ -132,7 +132,7 @@ def homophily_row(row: ClassSummary) -> Markup:
     return dot_row(label, row.homophily, span=(0.0, row.homophily), reference=row.chance)
 
 
-def _reach(view: Inspection) -> Markup:
+def _reach(view: InspectionView) -> Markup:
     rows, within, heading = view.classes, view.reach, "Reach of the labels"
     if not within:
         return page.section(heading, tag("p", "Every node is labelled."))

@@ -27,7 +27,7 @@ from evengraph.report.page import (
     verdict,
 )
 from evengraph.report.run_page import result_sections
-from evengraph.report.view import Comparison, Inspection, Result
+from evengraph.report.view import ComparisonView, InspectionView, ResultView
 
 FRAME = "& { padding: .2rem 1rem 1rem; border-radius: .6rem; max-width: 70rem;"
 FRAME += " container-type: inline-size; } "  # narrow is the output, not the window
@@ -35,20 +35,20 @@ FRAME += " container-type: inline-size; } "  # narrow is the output, not the win
 
 def comparison_html(comparison: Mapping[str, Any]) -> str:
     """The verdict, and the sections of the comparison page."""
-    view = Comparison(comparison)
+    view = ComparisonView(comparison)
     return _output(verdict(view.verdict), *comparison_sections(view, {}))
 
 
 def inspection_html(inspection: Mapping[str, Any]) -> str:
     """Findings, key numbers and classes."""
     name = "evengraph-inspection"  # whose rules are for it alone
-    return _output(*inspection_sections(Inspection(inspection)), style=INSPECTION, name=name)
+    return _output(*inspection_sections(InspectionView(inspection)), style=INSPECTION, name=name)
 
 
 def results_html(results: Sequence[Mapping[str, Any]]) -> str:
     """Headline metrics and recall per class of each method."""
     parts = []
-    for view in map(Result, results):
+    for view in map(ResultView, results):
         parts += [tag("h2", view.title), *result_sections(view)]
     return _output(*parts)
 

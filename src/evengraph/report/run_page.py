@@ -20,7 +20,7 @@ from evengraph.report.markup import (
     tag,
 )
 from evengraph.report.node_pictures import MAP_SCRIPT, MAP_STYLE, map_section
-from evengraph.report.view import RANKING, ClassScores, Result, Score, describe_protocol, shares
+from evengraph.report.view import RANKING, ClassScores, ResultView, Score, describe_protocol, shares
 
 MOST_CLASSES = 300
 """Of which a confusion matrix is drawn: more take minutes, and nobody can read them."""
@@ -37,7 +37,7 @@ def render_page(result: Mapping[str, Any], *, links: Sequence[page.Link] = ()) -
     The page is self-contained. Its only script copies commands. Values that are missing, null or
     NaN show as a dash. `links` are other files beside the page.
     """
-    view = Result(result)
+    view = ResultView(result)
     changed = page.changed_params(view.method)
     meanings = {METRICS[k].heading: METRICS[k].meaning for k in view.metrics if k in METRICS}
     sections = [
@@ -62,12 +62,12 @@ def render_page(result: Mapping[str, Any], *, links: Sequence[page.Link] = ()) -
     return page.render(result, title, _heading(view, links), sections, style=style, script=script)
 
 
-def result_sections(view: Result) -> list[Markup]:
+def result_sections(view: ResultView) -> list[Markup]:
     """Headline metrics and recall per class."""
     return [_cards(view), _recalls(view)]
 
 
-def _heading(view: Result, links: Sequence[page.Link]) -> list[Markup]:
+def _heading(view: ResultView, links: Sequence[page.Link]) -> list[Markup]:
     """Title, the result in words, the idea of the method and the size of the graph."""
     idea = view.method.get("summary")
     lead = [tag("p", "Method: ", idea, class_="lead")] if isinstance(idea, str) and idea else []
@@ -86,7 +86,7 @@ def _heading(view: Result, links: Sequence[page.Link]) -> list[Markup]:
     ]
 
 
-def _cards(view: Result) -> Markup:
+def _cards(view: ResultView) -> Markup:
     """Mean and standard deviation of the headline metrics, or of the ranking of two classes."""
     heading = tag("h2", "Headline metrics in percent", class_="unseen")
     marks = [("seed", "one seed"), ("tick", "mean")] if len(view.runs) > 1 else []
@@ -97,7 +97,7 @@ def _cards(view: Result) -> Markup:
     return tag("section", heading, *cards, entries, class_="cards")
 
 
-def _card(score: Score, view: Result, *against: str) -> Markup:
+def _card(score: Score, view: ResultView, *against: str) -> Markup:
     title, paper = METRICS[score.name].heading, plus_minus(*score.paper)
     label = f"{title}: seeds {', '.join(decimals(value) for value in score.seeds)}"
     if score.paper[0] is not None:
@@ -116,7 +116,7 @@ def _card(score: Score, view: Result, *against: str) -> Markup:
     return page.card(title, decimals(score.mean), unit, drawn, below)
 
 
-def _two_class_cards(view: Result) -> list[Markup]:
+def _two_class_cards(view: ResultView) -> list[Markup]:
     """Average precision against the base rate, precision at the threshold, and at k."""
     rate = view.at_threshold("base_rate")
     chance = "" if rate is None else f"base rate {decimals(rate)}: what a random ranking reaches"
@@ -141,7 +141,7 @@ def _two_class_cards(view: Result) -> list[Markup]:
     ]
 
 
-def _summaries(view: Result) -> Markup:
+def _summaries(view: ResultView) -> Markup:
     """What the method says about what it did; of several seeds, all but the ends is folded."""
     blocks, rejected = [], []
     for seed, lines in view.summaries:
@@ -155,7 +155,7 @@ def _summaries(view: Result) -> Markup:
     return page.section("What was selected", *blocks) if blocks else Markup("")
 
 
-def _precision_recall(view: Result) -> Markup:
+def _precision_recall(view: ResultView) -> Markup:
     """Precision against recall on the test nodes, one line per seed; nothing without it."""
     series: dict[str, list[tuple[float, float]]] = {}
     for run in view.runs:
@@ -189,7 +189,7 @@ def _precision_recall(view: Result) -> Markup:
     return page.section("Precision-recall curve", tag("p", text), shown, figure)
 
 
-def _recalls(view: Result) -> Markup:
+def _recalls(view: ResultView) -> Markup:
     """Training nodes and recall of each class."""
     reference = view.score("balanced_accuracy").mean
     largest = max((row.count or 0.0 for row in view.classes), default=0.0)
@@ -233,7 +233,7 @@ def recall_row(row: ClassScores, reference: float | None) -> Markup:
     return charts.dot_row(label, average(values), span=span, points=points, reference=reference)
 
 
-def _class_scores(view: Result) -> Markup:
+def _class_scores(view: ResultView) -> Markup:
     """Precision, recall and F1 of each class, averaged over seeds; nothing without predictions."""
     if not any(value is not None for row in view.classes for value in row.precisions):
         return Markup("")
@@ -252,7 +252,7 @@ def _class_name(row: ClassScores, scope: str) -> Markup:
     return tag("th", tag("span", row.name), scope=scope, class_=kind, title=row.name)
 
 
-def _agreement(view: Result) -> Markup:
+def _agreement(view: ResultView) -> Markup:
     """Share of correct predictions by the agreement of a committee; nothing without one."""
     bands: dict[float, tuple[float, float]] = {}
     for band in (band for run in view.runs for band in items(run, "agreement")):
@@ -281,7 +281,7 @@ def _agreement(view: Result) -> Markup:
     return page.class_section("Agreement and accuracy", text, [], columns, rows)
 
 
-def _learning_curves(view: Result) -> Markup:
+def _learning_curves(view: ResultView) -> Markup:
     """Validation score and training loss of each seed."""
     # older results do not name the validation score, they have Macro-F1
     names = {str(run.get("criterion") or "Macro-F1") for run in view.runs}
@@ -305,7 +305,7 @@ def _learning_curves(view: Result) -> Markup:
 
 
 def _panel(
-    view: Result, histories: Sequence[Sequence[float | None]], title: str, digits: int
+    view: ResultView, histories: Sequence[Sequence[float | None]], title: str, digits: int
 ) -> tuple[Markup, list[Markup]]:
     """A plot of one line per run, with numbers of so many digits, and its legend."""
     series = [
@@ -360,7 +360,7 @@ def _panel(
     return tag("figure", tag("figcaption", tag("h3", title)), plot), entries
 
 
-def _confusion(view: Result) -> Markup:
+def _confusion(view: ResultView) -> Markup:
     """Confusion matrix summed over seeds, and the most frequent errors."""
     rows = view.classes
     counts = view.confusion if len(rows) <= MOST_CLASSES else []
@@ -402,7 +402,7 @@ def _confusion(view: Result) -> Markup:
     return page.section("Confusion matrix", intro, both, ramp, kind="long" if dense else None)
 
 
-def _seeds(view: Result) -> Markup:
+def _seeds(view: ResultView) -> Markup:
     """Metrics of every seed; of two classes only the headline and binary ones."""
     names, known = view.metrics, [METRICS[key] for key in view.metrics if key in METRICS]
     binary = any(metric.binary for metric in known)
@@ -433,7 +433,7 @@ def _seeds(view: Result) -> Markup:
     return page.table_section("Results per seed", text, heads, rows)
 
 
-def _base_rates(view: Result) -> Markup:
+def _base_rates(view: ResultView) -> Markup:
     """What the threshold and the ranking would give at other base rates; nothing without them."""
     rows = [page.table_row(name, map(decimals, values)) for name, values in view.base_rates]
     if not rows:
@@ -473,7 +473,7 @@ def _saved_model(model: Mapping[str, Any]) -> Markup:
     return page.section("The saved model", tag("p", origin), *table)
 
 
-def _settings(view: Result) -> Markup:
+def _settings(view: ResultView) -> Markup:
     """What is needed to run it again, folded."""
     fields = part(view.method, "fields")
     resolved: dict[str, list[str]] = {}  # of parameters whose value was left to fitting

@@ -24,7 +24,7 @@ from evengraph.report.markup import (
     signed,
 )
 from evengraph.report.model_card import FEW
-from evengraph.report.view import TERMS, Comparison, Inspection, Result, with_interval
+from evengraph.report.view import TERMS, ComparisonView, InspectionView, ResultView, with_interval
 
 Content = Mapping[str, Any]
 
@@ -44,7 +44,7 @@ def plain_table(
 
 def result_tables(contents: Sequence[Content]) -> list[Table]:
     """The tables of a run, from the content of a result.json for each method."""
-    results = [Result(content) for content in contents]
+    results = [ResultView(content) for content in contents]
     first, *others = results
     tables = [_methods_table(results) if others else _seeds_table(first), _two_class_table(results)]
     if not others:
@@ -56,7 +56,7 @@ def result_tables(contents: Sequence[Content]) -> list[Table]:
     return [table for table in tables if table.row_count]
 
 
-def _seeds_table(result: Result) -> Table:
+def _seeds_table(result: ResultView) -> Table:
     """One row per seed, then mean and standard deviation, then the paper's values."""
     effort = ("best epoch", "epochs", "seconds")
     scores = [result.score(name) for name in HEADLINE]
@@ -75,7 +75,7 @@ def _seeds_table(result: Result) -> Table:
     return table
 
 
-def _methods_table(results: Sequence[Result]) -> Table:
+def _methods_table(results: Sequence[ResultView]) -> Table:
     """One row per method beside the paper's values, the best mean in bold."""
     published = any(result.paper for result in results)
     beside = ["paper"] if published else []
@@ -97,7 +97,7 @@ def _methods_table(results: Sequence[Result]) -> Table:
     return table
 
 
-def _two_class_table(results: Sequence[Result]) -> Table:
+def _two_class_table(results: Sequence[ResultView]) -> Table:
     """Binary metrics of the positive class, of several methods without deviations; may be empty."""
     metrics = two_class_metrics([part(result.content, "mean") for result in results])
     table = plain_table(["rarer class"], [metric.short for metric in metrics], gap=1)
@@ -124,7 +124,7 @@ def two_class_metrics(values: Sequence[Mapping[str, object]]) -> list[Metric]:
     ]
 
 
-def _summary_table(result: Result) -> Table:
+def _summary_table(result: ResultView) -> Table:
     """What the method says about what it did: in full, or of many seeds the first line each."""
     summaries = result.summaries
     table = Table.grid(padding=(0, 2, 0, 0))
@@ -161,7 +161,7 @@ def graph_verdict(summaries: Sequence[Sequence[str]]) -> str:
 
 def result_notes(contents: Sequence[Content]) -> list[str]:
     """Footnotes of `result_tables`, one line each."""
-    results = [Result(content) for content in contents]
+    results = [ResultView(content) for content in contents]
     over_seeds = any(len(result.runs) > 1 for result in results)
     lines = [
         f"{'± is the standard deviation over seeds; ' if over_seeds else ''}G-mean is the square "
@@ -189,7 +189,7 @@ def result_notes(contents: Sequence[Content]) -> list[str]:
     return lines + [f"{title}: interrupted, results of the best model so far." for title in stopped]
 
 
-def _rare_recalls(result: Result) -> list[str]:
+def _rare_recalls(result: ResultView) -> list[str]:
     """Recall of the minority classes, averaged over seeds; of many the lowest."""
     rows = result.classes
     counts = [sum(row) / len(result.runs) for row in result.confusion] or [0.0] * len(rows)
@@ -209,7 +209,7 @@ def _rare_recalls(result: Result) -> list[str]:
     return [line] if known else []
 
 
-def _epoch_limits(results: Sequence[Result]) -> list[str]:
+def _epoch_limits(results: Sequence[ResultView]) -> list[str]:
     """Name the fits that were still improving when the limit of epochs ended them."""
     ended: dict[tuple[float, str], list[str]] = {}
     for result in results:
@@ -230,7 +230,7 @@ def _epoch_limits(results: Sequence[Result]) -> list[str]:
     ]
 
 
-def _title(result: Result) -> str:
+def _title(result: ResultView) -> str:
     variant = lookup(result.method, "fields", "variant")
     title = result.method["title"] + (f" {variant}" if variant else "")
     return title if result.content["complete"] else f"{title} (stopped)"
@@ -242,7 +242,7 @@ def _tight(text: str) -> str:
 
 def comparison_tables(comparison: Content) -> list[Table]:
     """The metric they are compared by, other metrics, and calibration with cost."""
-    view = Comparison(comparison)
+    view = ComparisonView(comparison)
     # long heads are wrapped, so that no table is wider than 80
     main = plain_table(["method"], [fill(view.metric.title, 20), "behind the best"])
     main.add_column("verdict", no_wrap=True)
@@ -259,7 +259,9 @@ def comparison_tables(comparison: Content) -> list[Table]:
     return [main, _metrics_table(view, others), _metrics_table(view, calibration, seconds=True)]
 
 
-def _metrics_table(view: Comparison, metrics: Sequence[Metric], *, seconds: bool = False) -> Table:
+def _metrics_table(
+    view: ComparisonView, metrics: Sequence[Metric], *, seconds: bool = False
+) -> Table:
     heads = [*(metric.short for metric in metrics), *(["seconds"] if seconds else [])]
     table = plain_table(["method"], heads, dim={"seconds"})
     for method in view.methods:
@@ -272,7 +274,7 @@ def _metrics_table(view: Comparison, metrics: Sequence[Metric], *, seconds: bool
 
 def comparison_notes(comparison: Content) -> list[str]:
     """What a reader of the tables should know, one line each."""
-    view, pairs, budget = Comparison(comparison), comparison["pairs"], comparison["budget"]
+    view, pairs, budget = ComparisonView(comparison), comparison["pairs"], comparison["budget"]
     intervals = ", too few for an interval;" if view.too_few else " with 95% intervals;"
     settings = f"up to {budget} settings of each, selected on validation"
     lines = [
@@ -303,7 +305,7 @@ def comparison_notes(comparison: Content) -> list[str]:
     return [*lines, f"ECE: {TERMS['ECE']}", *_uncalibrated(view)]
 
 
-def _uncalibrated(view: Comparison) -> list[str]:
+def _uncalibrated(view: ComparisonView) -> list[str]:
     """Which methods could not be calibrated, on how many splits, and why."""
     methods: dict[str, Counter[str]] = {}  # splits of each method
     alike: dict[str, list[str]] = {}  # reasons that differ in their numbers only
@@ -333,7 +335,7 @@ MARKS = {"warning": ("!", "bold red"), "note": ("·", "yellow"), "good": ("✓",
 
 def inspection_view(inspection: Content) -> Group:
     """Show the content of an inspect.json: size, classes with their reach, findings, advice."""
-    view = Inspection(inspection)
+    view = InspectionView(inspection)
     parts: list[RenderableType] = [_facts(view), Text(), _classes(view)]
     omitted = len(items(view.labels, "names")) - MAX_CLASSES
     if omitted > 0:
@@ -351,7 +353,7 @@ def inspection_view(inspection: Content) -> Group:
     return Group(*parts)
 
 
-def _facts(view: Inspection) -> Text:
+def _facts(view: InspectionView) -> Text:
     labels, degrees = view.labels, part(view.content, "degrees")
     facts = [f"{size} {noun}" for noun, size in view.sizes.items()]
     if lookup(view.content, "edges", "weighted"):
@@ -374,7 +376,7 @@ def _facts(view: Inspection) -> Text:
     )
 
 
-def _classes(view: Inspection) -> Table:
+def _classes(view: InspectionView) -> Table:
     """Classes from the largest to the smallest: labels, homophily, reach."""
     rows, within = view.classes, view.reach
     table = plain_table(())

@@ -140,7 +140,7 @@ class ClassScores:
 RANKING = "positive_average_precision"
 
 
-class Result:
+class ResultView:
     """The content of a result.json: the runs of one method."""
 
     def __init__(self, content: Content) -> None:
@@ -349,7 +349,7 @@ class Gap(NamedTuple):
     verdict: str
 
 
-class Standing(NamedTuple):
+class StandingView(NamedTuple):
     """A method of a comparison by the metric of the comparison."""
 
     label: str
@@ -373,7 +373,7 @@ def with_interval(value: float | None, interval: Interval | None) -> str:
     return decimals(value) + ends
 
 
-class Comparison:
+class ComparisonView:
     """The content of a comparison.json: several methods on the same splits, the best first."""
 
     def __init__(self, content: Content) -> None:
@@ -405,13 +405,13 @@ class Comparison:
         return gaps
 
     @cached_property
-    def standings(self) -> list[Standing]:
+    def standings(self) -> list[StandingView]:
         """The methods, the best first."""
         best, name, rows = self.methods[0]["label"], self.metric.name, []
         for method in self.methods:
             figure, label = part(method, "figures", name), method["label"]
             found = {run["seed"]: number(lookup(run, "metrics", name)) for run in method["runs"]}
-            standing = Standing(
+            standing = StandingView(
                 label=label,
                 title=method["title"],
                 mean=number(figure.get("mean")),
@@ -463,7 +463,7 @@ class ClassSummary(NamedTuple):
     colour: str = ""  # class of the style sheet, the same in all charts; empty: none of its own
 
 
-class Inspection:
+class InspectionView:
     """The content of an inspect.json."""
 
     def __init__(self, content: Content) -> None:
