@@ -175,6 +175,7 @@ def test_a_kill_during_the_second_fit_costs_no_results(shop, monkeypatch):
     result = json.loads(Path("out/result.json").read_text())
     assert result["seeds"] == [5, 6]
     assert result["complete"]
+    assert "model" not in result  # there is none
     assert "balanced accuracy" in Path("out/report.html").read_text()
     assert not Path("model").exists()
 
@@ -282,6 +283,34 @@ def test_time_that_runs_out_is_said(capsys, monkeypatch):
     words = ["--method", "gcn", "--splits", "5", "--time-limit", "20", *BRIEF[:2]]
     assert call("compare", "toy", *words) == 0
     assert "Time ran out: 2 of 5 splits are counted." in capsys.readouterr().err
+
+
+def test_a_page_that_cannot_be_written_costs_no_other(tmp_path, monkeypatch, capsys):
+    write = files.write_json
+
+    def full(result, path):
+        if path.parent.name == "gcn":
+            raise OSError(28, "No space left on device", str(path))
+        write(result, path)
+
+    monkeypatch.setattr(files, "write_json", full)
+    words = ["--method", "gcn,mlp", "--splits", "2", "--set", "max_epochs=2"]
+    assert call("run", "toy", *words, "--out", str(tmp_path)) == 2
+    assert "No space left on device" in capsys.readouterr().err
+    assert (tmp_path / "mlp" / "result.json").exists()
+    assert (tmp_path / "comparison.json").exists()
+
+
+def test_an_interrupt_after_failures_alone_is_an_interrupt(tmp_path, monkeypatch):
+    def broken(self, task):
+        raise ValueError("broken")
+
+    def interrupted(self, task):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(METHODS["gcn"], "_fit", broken)
+    monkeypatch.setattr(METHODS["mlp"], "_fit", interrupted)
+    assert call("run", "toy", "--method", "gcn,mlp", "--out", tmp_path) == 130
 
 
 def test_an_interrupt_shows_in_the_status(capsys, monkeypatch):

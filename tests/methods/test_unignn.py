@@ -502,3 +502,11 @@ def test_a_saved_alpha_that_nobody_could_wait_for_is_refused(tmp_path):
     model.save(tmp_path / "model")
     with pytest.raises(ValueError, match="model is damaged: alpha must be at most 100"):
         load_model(tmp_path / "model")
+
+
+def test_means_from_a_file_must_be_those_of_its_clusters():
+    model = UniGNN(max_epochs=1, clusters_per_class=2, hidden=4).fit(small_task(), seed=0)
+    state = model._state()
+    state["means.0"] = torch.cat([state["means.0"]] * 2)
+    with pytest.raises(ValueError, match="means of clusters in every layer"):
+        model._load_state(state)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import replace
 from os.path import relpath
 from pathlib import Path
@@ -201,25 +201,34 @@ def _finish(
     if not outcome.results:
         return
     (name,), (result,) = plan.methods, outcome.results
+    selection, failed, lines = outcome.fits.get(name), None, list[str]()
+    saves = selection is not None and (files.save is not None or files.predicts)
+    if saves and selection is not None:
+        result["model"] = selection.about_model(refit)
+    if draw_map and selection is not None:
+        result["map"] = _map(selection)
+    try:  # first of all: whatever happens from here on, the results are kept
+        lines = files.write(name, result)
+    except OSError as error:  # such as a full disk; the model may lie on another
+        failed = error
     for table in result_tables([result]):
         out.print()
         out.print(table)
     out.print()
     print_notes(result_notes([result]))
     out.print()
-    selection, failed = outcome.fits.get(name), None
-    saves = selection is not None and (files.save is not None or files.predicts)
+    for line in lines:
+        out.print(line, soft_wrap=True)
     if saves and selection is not None:
-        result["model"] = selection.about_model(refit)
-    if draw_map and selection is not None:
-        result["map"] = _map(selection)
-    try:
-        for line in files.write(name, result):
-            out.print(line, soft_wrap=True)
-    except OSError as error:  # such as a full disk; the model may lie on another
-        failed = error
-    if saves and selection is not None:
-        refitted = _save_model(selection, files, plan.costs, refit=refit)
+        try:
+            refitted = _save_model(selection, files, plan.costs, refit=refit)
+        except BaseException:  # the report must not speak of a model that is not there
+            if failed is None:
+                del result["model"]
+                files.save, files.predicts = None, False
+                with suppress(OSError):
+                    files.write(name, result)
+            raise
         if refit and not refitted and failed is None:
             result["model"]["refit"] = None
             files.write(name, result)
@@ -292,6 +301,20 @@ def _finish_comparison(
     for label, reason in comparison.failed.items():  # also if its metric is undefined
         outcome.failed.setdefault(label, Failure(reason=reason))
     content = comparison.as_dict()
+    lines, unwritten = list[str](), list[OSError]()
+    names = [one.label for one in comparison.standings]
+    if files is not None:  # before anything is shown; a page that cannot be written costs no other
+        for one in comparison.standings:
+            if draw_map:
+                one.result["map"] = _map(outcome.fits[one.label])
+            try:
+                files.write(one.label, one.result, names)
+            except OSError as error:
+                unwritten.append(error)
+        try:
+            lines.append(files.write_comparison(comparison, content))
+        except OSError as error:
+            unwritten.append(error)
     out.print()
     print_sentence(f"[bold]{escape(' '.join(comparison.verdict.sentences))}[/]")
     tables = comparison_tables(content)
@@ -304,13 +327,10 @@ def _finish_comparison(
     print_notes(comparison_notes(content))
     if files is None:
         print_notes(["Nothing was written; --out DIR writes a page, CSV and JSON."])
-        return
-    names = [one.label for one in comparison.standings]
-    for one in comparison.standings:
-        if draw_map:
-            one.result["map"] = _map(outcome.fits[one.label])
-        files.write(one.label, one.result, names)
-    out.print(files.write_comparison(comparison, content), soft_wrap=True)
+    for line in lines:
+        out.print(line, soft_wrap=True)
+    if unwritten:
+        raise unwritten[0]
 
 
 class RunFiles:

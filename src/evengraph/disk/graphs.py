@@ -170,7 +170,7 @@ def pack_graph(
     names = graph.get("class_names") or [str(label) for label in range(number)]
     with PackWriter(path, source or {}) as writer:
         weight = edge_weight(graph)
-        matrix = undirected_adjacency(graph.edge_index.cpu(), num_nodes, weight)
+        matrix = undirected_adjacency(graph.edge_index.cpu(), num_nodes, weight).copy()
         matrix.eliminate_zeros()
         matrix.sort_indices()
         writer.write("indptr", matrix.indptr.astype(np.int64))

@@ -281,7 +281,7 @@ def run(
     try:
         stopped = not executor.execute(plan.jobs(), keep)
     except KeyboardInterrupt:  # results so far count
-        if not ended:
+        if not any(isinstance(result, Record) for _, result in ended):
             raise
         stopped = True
     outcome = _gather(plan, ended, describe(torch.device(executor.device)))

@@ -151,6 +151,10 @@ class UnifiedMethod(Method):
         super()._load_state(state)
         layers = range(self.layers if self.num_clusters else 0)
         self.means_ = {layer: state[f"means.{layer}"] for layer in layers}
+        if any(
+            means.dim() != 2 or len(means) != self.num_clusters for means in self.means_.values()
+        ):
+            raise ValueError(f"there must be {self.num_clusters} means of clusters in every layer")
         for clusters in self.net_.buffers():
             if not 0 <= int(clusters.min()) <= int(clusters.max()) < self.num_clusters:
                 raise ValueError(f"its nodes must lie in {self.num_clusters} clusters")
