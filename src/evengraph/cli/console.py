@@ -1,4 +1,4 @@
-"""Consoles, and the processes that torchrun has started: the first one prints and writes."""
+"""What commands print on: consoles, errors, notes, help; of several processes the first prints."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The base of all packages: tasks, seeds, records, the store, atomic file writes."""
+"""The base of all packages: tasks, seeds, records, errors, files and what comes from them."""

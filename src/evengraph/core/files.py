@@ -1,4 +1,4 @@
-"""Atomic file writes, JSON and CSV text."""
+"""Files: atomic writes, JSON and CSV text, locks, SQLite files."""
 
 import csv
 import glob

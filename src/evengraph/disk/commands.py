@@ -1,4 +1,4 @@
-"""evengraph pack: write a graph as a folder of memory-mapped arrays."""
+"""evengraph pack, and evengraph predict for graphs on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NodeTable: the nodes table in Parquet files, read column by column or block by block."""
+"""Pack a nodes table: read it in columns or blocks, fit the encoder, write features and roles."""
 
 from __future__ import annotations
 

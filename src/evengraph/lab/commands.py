@@ -1,4 +1,4 @@
-"""evengraph reproduce: the paper's tables and figures, or your own."""
+"""evengraph reproduce, results and report: experiments, their stored runs and their pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The training loop, progress bars, and many runs trained as one batch."""
+"""The training loop with its progress and checkpoints, and several processes that share it."""
 
 from evengraph.training.loop import Callback, Epoch, History, train, train_stepwise
 
