@@ -251,6 +251,8 @@ class Task:
         class_names: A display name for each class.
         past: The graph as methods may see it in training, if it has edges that came later; its
             nodes are those of `graph`.
+        published: Whether the split is that of a published protocol, where validation labels
+            select and are never learnt from.
 
     Shapes:
         graph.x: (N, F), graph.edge_index: (2, E), graph.y: (N,)
@@ -264,6 +266,7 @@ class Task:
     num_classes: int
     class_names: tuple[str, ...] = ()
     past: Data | None = None
+    published: bool = False
 
     def __post_init__(self) -> None:
         num_nodes = self.graph.num_nodes
@@ -365,24 +368,18 @@ class Task:
         return replace(self, graph=graph, past=past, **masks)
 
 
-def folds(task: Task, limit: int, generator: torch.Generator) -> list[Task]:
-    """The task, and tasks that hold out other nodes, and learn from the validation nodes instead.
+def folds(task: Task, number: int, generator: torch.Generator) -> list[Task]:
+    """Tasks that each hold out another part of all labels of a task, and learn from the others.
 
-    The training nodes are divided into parts of about the size of validation, every class evenly;
-    each part is held out once. A class without validation nodes keeps one training node throughout.
+    Every class is divided evenly; the only label of a class is always learnt from.
     """
-    sizes = int(task.train.sum()), max(int(task.val.sum()), 1)
-    number = min(limit - 1, round(sizes[0] / sizes[1]))
-    if number < 1:
-        return [task]
-    labels, train = task.graph.y.cpu(), task.train.cpu()
+    known = task.train | task.val
+    labels = torch.where(known, task.graph.y, HIDDEN_LABEL).cpu()
     part = torch.full_like(labels, -1)
     for label in range(task.num_classes):
-        nodes = (train & (labels == label)).nonzero().squeeze(1)
-        order = nodes[torch.randperm(nodes.numel(), generator=generator)]
-        if not task.val_counts[label]:
-            order = order[1:]
-        part[order] = (torch.arange(order.numel()) + label) % number
-    part, known = part.to(task.graph.y.device), task.train | task.val
-    others = [part == index for index in range(number)]
-    return [task, *(replace(task, train=known & ~held, val=held) for held in others if held.any())]
+        nodes = (labels == label).nonzero().squeeze(1)
+        if nodes.numel() > 1:
+            order = nodes[torch.randperm(nodes.numel(), generator=generator)]
+            part[order] = (torch.arange(order.numel()) + label) % number
+    parts = [(part == index).to(known.device) for index in range(number)]
+    return [replace(task, train=known & ~held, val=held) for held in parts if held.any()]

@@ -221,12 +221,12 @@ class _Unison(NetworkLearner[Unison]):
 
     @property
     def networks(self) -> int:  # type: ignore[override]
-        return len(self.method.view_names) * self.method.members
+        return len(self.method.view_names) * self.method.size.members
 
     def row_width(self, num_features: int) -> int:
         """All views are filled up to the widest, the ego view with its parts."""
-        share = ego_share(self.method.components, HOPS + 1)
-        widest = max(self.method.components, (HOPS + 1) * share)
+        components = self.method.size.components
+        widest = max(components, (HOPS + 1) * ego_share(components, HOPS + 1))
         return len(self.method.view_names) * min(widest, (HOPS + 1) * num_features)
 
     def fit_tables(self, x: Table) -> dict[str, Table]:

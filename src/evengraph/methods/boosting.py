@@ -21,6 +21,13 @@ from evengraph.core.untrusted import MAX_HOPS
 from evengraph.methods.bases.method import Method
 from evengraph.methods.bases.saving import checked
 from evengraph.metrics.multiclass import validation_score
+from evengraph.ops.context import (
+    PLACE_COLUMNS,
+    held_out_label_columns,
+    label_columns,
+    label_width,
+    place_columns,
+)
 from evengraph.ops.features import with_log_degree
 from evengraph.ops.losses import inverse_class_weights
 from evengraph.ops.sparse import neighbour_averages, weighted_adjacency
@@ -61,8 +68,8 @@ class Boosting(Method):
     """Gradient-boosted trees on a table of the nodes, a common first choice in practice.
 
     A node's row holds its features, the mean of its neighbours' features and, with two hops, the
-    mean of the neighbours' means; in a graph with relations also the mean in each; its degree, if
-    asked for. Each round adds one tree per class; the number of rounds is selected on the
+    mean of the neighbours' means; in a graph with relations also the mean in each; its degree and
+    what is known around it, if asked for. Each round adds one tree per class; the number of rounds is selected on the
     validation nodes. Trees are stored as tensors: a saved model holds no pickle, and only fitting
     needs the library that grows them.
 
@@ -75,6 +82,11 @@ class Boosting(Method):
             of it; without hops it has no effect.
         columns: Columns to use of the node's features and of each mean: those that differ most
             between the classes of the training nodes (F statistic). 0 uses all.
+        context: Add columns of the node's place in the graph (PageRank, clustering, spread of the
+            neighbours' degrees) and of the known labels around it, never its own; without hops it
+            has no effect.
+        sample: Share of the columns, drawn at random, that each split chooses from.
+        stop_early: Select the number of rounds on validation; otherwise all are used.
         balance: Weight nodes by one over the size of their class.
         engine: The library that grows the trees. LightGBM is installed apart; what it has grown is
             stored and predicts as scikit-learn's trees do, without it.
@@ -85,7 +97,7 @@ class Boosting(Method):
 
     Departs:
         An epoch is a round, `learning_rate` the shrinkage and `weight_decay` the L2 penalty on
-        leaves. Nothing is random: seeds have no effect. On a graph that it was not tuned for, trees
+        leaves. Seeds have no effect: draws have a seed of their own. On a graph that it was not tuned for, trees
         are smaller and leaves larger than by default.
 
     Reference:
@@ -107,10 +119,16 @@ class Boosting(Method):
     suits_heterophily = True
     _untuned_params = {"leaves": 15, "smallest_leaf": 10, "weight_decay": 1.0}
     portfolio = tuple(
-        {"hops": hops, "degree": True, "columns": 200, "max_epochs": 100, "patience": 20}
+        {
+            **{"hops": hops, "degree": True, "columns": 100, "context": True},
+            **{"sample": 0.2, "stop_early": False, "max_epochs": 100},
+        }
         for hops in (2, 0)
     )
-    limits = {"leaves": 2, "smallest_leaf": 1, "hops": (0, MAX_HOPS), "columns": 0}
+    limits = {
+        **{"leaves": 2, "smallest_leaf": 1, "hops": (0, MAX_HOPS), "columns": 0},
+        "sample": "fraction",
+    }
 
     learning_rate: float = 0.1
     max_epochs: int = 200
@@ -121,6 +139,9 @@ class Boosting(Method):
     degree: bool = False
     columns: int = 0
     balance: bool = True
+    context: bool = False
+    sample: float = 1.0
+    stop_early: bool = True
     engine: Engine = "sklearn"
 
     @property
@@ -137,7 +158,8 @@ class Boosting(Method):
     @classmethod
     def current_params(cls, params: Mapping[str, Any]) -> dict[str, Any]:
         """Replace `neighbours`, a flag of former versions, by `hops`; XGBoost is no engine now."""
-        params = {"columns": 0, "degree": False, "engine": "sklearn", **params}
+        before = {"columns": 0, "degree": False, "engine": "sklearn", "context": False}
+        params = {**before, "sample": 1.0, "stop_early": True, **params}
         if params["engine"] == "xgboost":  # its trees are stored like any others
             params["engine"] = "lightgbm"
         if "neighbours" in params:
@@ -145,7 +167,8 @@ class Boosting(Method):
         return params
 
     def _fit(self, task: Task) -> None:
-        self.grow(task, partial(self._table, task.graph))
+        context = self._context(task.graph, learning=True)
+        self.grow(task, partial(self._table, task.graph, context=context))
 
     def grow(self, task: Task, table: TableReader) -> None:
         """Grow trees on the rows and columns that a function reads."""
@@ -156,8 +179,9 @@ class Boosting(Method):
         """Grow trees on some columns, and select their number on validation."""
         self.trees_ = trees_from_tables([], self.device_)
         self.baseline_ = torch.zeros(self.outputs, dtype=torch.float64, device=self.device_)
-        history = self._train_in_steps(rounds)
-        count = history.best_epoch
+        patience = self.patience if self.stop_early else self.max_epochs
+        history = self._train_in_steps(rounds, patience)
+        count = history.best_epoch if self.stop_early else self.max_epochs
         if history.interrupted and not count:  # those that are trained are better than none
             count = self.trees_.roots.numel() // self.outputs
         trees = self.trees_.first(count * self.outputs)
@@ -177,11 +201,12 @@ class Boosting(Method):
         """Of each part, the columns with the largest ratio of all that a function returns."""
         graph, width = task.graph, self._width(task.graph)
         every = torch.arange(self._parts(graph) * width, device=graph.x.device)
+        others = torch.arange(self.context_width, device=graph.x.device) + every.numel()
         if not self.columns or self.columns >= width:
-            return every
+            return torch.cat([every, others])
         best = ratios(every).view(-1, width).argsort(dim=1, descending=True, stable=True)
         offsets = every[::width].unsqueeze(1)
-        return (best[:, : self.columns] + offsets).flatten().sort().values
+        return torch.cat([(best[:, : self.columns] + offsets).flatten().sort().values, others])
 
     def node_weights(self, task: Task) -> Tensor:
         """The weight of each training node, 1 on average."""
@@ -198,8 +223,9 @@ class Boosting(Method):
         logits = torch.zeros(graph.num_nodes, task.num_classes, device=x.device).double()
         rows, rounds = x[task.train[nodes]], 0
         grow = grower(self.engine, rows, labels, weights, self.tree_params())
+        chunk = CHUNK if self.stop_early else self.max_epochs
         while True:
-            rounds = min(rounds + CHUNK, max(self.max_epochs, 1))
+            rounds = min(rounds + chunk, max(self.max_epochs, 1))
             tables, baseline, _ = grow(rounds)
             before = self.trees_.roots.numel()
             self.trees_ = trees_from_tables(tables, x.device)
@@ -215,12 +241,27 @@ class Boosting(Method):
 
     def tree_params(self) -> TreeParams:
         """What the trees may be like."""
-        return TreeParams(self.learning_rate, self.weight_decay, self.leaves, self.smallest_leaf)
+        shape = self.leaves, self.smallest_leaf, self.sample
+        return TreeParams(self.learning_rate, self.weight_decay, *shape)
 
     @property
     def outputs(self) -> int:
         """Trees per round; two classes share one."""
         return self.num_classes_ if self.num_classes_ > 2 else 1
+
+    @property
+    def context_width(self) -> int:
+        """Columns beside features and means."""
+        used = self.context and self.hops > 0
+        return PLACE_COLUMNS + label_width(self.num_classes_) if used else 0
+
+    def _context(self, graph: Data, *, learning: bool = False) -> Tensor:
+        """Columns of a node's place and of the labels around it; to learn from, without its own."""
+        if not self.context_width:
+            return graph.x.new_empty(graph.num_nodes, 0)
+        columns = held_out_label_columns if learning else label_columns
+        found = columns(graph, *self._known_labels(graph), self.num_classes_)
+        return torch.cat([place_columns(graph), found], dim=1)
 
     def _logits(self, graph: Data) -> Tensor:
         nodes = torch.arange(graph.num_nodes, device=graph.x.device)
@@ -243,16 +284,28 @@ class Boosting(Method):
         """Parts of a row: the node's features, a mean per hop and a mean per relation."""
         return 1 + self.hops + (count_relations(graph) if self.hops else 0)
 
-    def _table(self, graph: Data, nodes: Tensor, columns: Tensor | None = None) -> Tensor:
-        """Features and means over neighbours of some nodes, all columns or some, rounded."""
-        return first_digits(self._unrounded(graph, nodes, columns))
+    def _table(
+        self,
+        graph: Data,
+        nodes: Tensor,
+        columns: Tensor | None = None,
+        context: Tensor | None = None,
+    ) -> Tensor:
+        """Rows of some nodes, all columns or some, rounded."""
+        return first_digits(self._unrounded(graph, nodes, columns, context))
 
-    def _unrounded(self, graph: Data, nodes: Tensor, columns: Tensor | None = None) -> Tensor:
-        """Features and means over neighbours of some nodes, all columns or some."""
-        x, width = graph.x.float(), self._width(graph)
+    def _unrounded(
+        self,
+        graph: Data,
+        nodes: Tensor,
+        columns: Tensor | None = None,
+        context: Tensor | None = None,
+    ) -> Tensor:
+        """Features, means over neighbours and context of some nodes, all columns or some."""
+        x, width, count = graph.x.float(), self._width(graph), self._parts(graph)
         if columns is None:
-            columns = torch.arange(self._parts(graph) * width, device=x.device)
-        count = self._parts(graph)
+            columns = torch.arange(count * width + self.context_width, device=x.device)
+        others = columns[columns >= count * width] - count * width
         own, *means = (columns[columns // width == part] % width for part in range(count))
         matrix = weighted_adjacency(graph) if self.hops else None
         if matrix is not None and self.degree:
@@ -265,6 +318,9 @@ class Boosting(Method):
                 for _ in range(steps - 1):
                     values = mean @ values
                 parts.append((mean.rows(nodes) @ values).float())
+        if others.numel():
+            context = self._context(graph) if context is None else context
+            parts.append(context[nodes][:, others])
         return torch.cat(parts, dim=1)
 
     def _state(self) -> dict[str, Tensor]:
@@ -274,7 +330,8 @@ class Boosting(Method):
     def _load_state(self, state: Mapping[str, Tensor]) -> None:
         self.trees_ = Trees(*(state[f"trees.{name}"] for name in Trees._fields))
         parts = 1 + self.hops + (self.num_relations_ if self.hops else 0)
-        check_trees(self.trees_, parts * (self.num_features_ + bool(self.degree and self.hops)))
+        width = self.num_features_ + bool(self.degree and self.hops)
+        check_trees(self.trees_, parts * width + self.context_width)
         self.baseline_ = checked(state, "baseline", 1)
 
 
@@ -289,6 +346,7 @@ class TreeParams(NamedTuple):
     weight_decay: float
     leaves: int
     smallest_leaf: int
+    sample: float = 1.0
 
 
 class Grown(NamedTuple):
@@ -334,6 +392,7 @@ def _sklearn(x: Any, y: Any, weights: Any, params: TreeParams) -> Callable[[int]
         max_leaf_nodes=params.leaves,
         max_bins=BINS,
         min_samples_leaf=params.smallest_leaf,
+        max_features=params.sample,
         early_stopping=False,
         warm_start=True,
         random_state=0,
@@ -357,6 +416,7 @@ def lightgbm_settings(params: TreeParams, baseline: NDArray[np.float64]) -> dict
         "lambda_l2": params.weight_decay,
         "num_leaves": params.leaves,
         "min_data_in_leaf": params.smallest_leaf,
+        "feature_fraction_bynode": params.sample,
         "max_bin": BINS,
         "min_data_in_bin": 1,
         "feature_pre_filter": False,

@@ -15,7 +15,6 @@ from torch_geometric.data import Data
 from evengraph.core.task import Task
 from evengraph.methods.bases.method import Method
 from evengraph.metrics.multiclass import validation_score
-from evengraph.ops.features import feature_signatures, matching_signatures
 from evengraph.ops.sparse import graph_matrix, propagation_matrix
 
 MOST_STEPS = 100_000  # that a saved model may take
@@ -71,7 +70,11 @@ class LabelPropagation(Method):
 
     def _fit(self, task: Task) -> None:
         history = self._train_in_steps(self._rounds(task))
-        self.steps_ = torch.tensor(history.best_epoch)
+        self.rewind(history.best_epoch)
+
+    def rewind(self, step: int) -> None:
+        """Take another number of steps than the one that validation prefers."""
+        self.steps_ = torch.tensor(step)
 
     def _rounds(self, task: Task) -> Iterator[tuple[Tensor, Tensor]]:
         """Loss and score before any step, after one, after two and so on."""
@@ -93,15 +96,11 @@ class LabelPropagation(Method):
 
     def _start(self, graph: Data) -> Tensor:
         """Labels of the training nodes that the graph has in the same rows, (N, C)."""
-        nodes, labels, signatures = self.labelled_
-        known = one_hot(labels, self.num_classes_).float()
-        if self.balance:
-            known = known / known.sum(0)
-        index = (nodes < graph.num_nodes).nonzero().squeeze(1)
-        found = feature_signatures(graph.x[nodes[index]])
-        index = index[matching_signatures(found, signatures[index])]
+        nodes, labels = self._known_labels(graph)
+        known = one_hot(self.labelled_.labels, self.num_classes_).float()
+        weight = 1 / known.sum(0) if self.balance else torch.ones_like(known[0])
         start = torch.zeros(graph.num_nodes, self.num_classes_, device=graph.x.device)
-        return start.index_copy(0, nodes[index], known[index])
+        return start.index_copy(0, nodes, one_hot(labels, self.num_classes_) * weight)
 
     def _state(self) -> dict[str, Tensor]:
         return {"steps": self.steps_}

@@ -17,7 +17,7 @@ from evengraph.core.task import Task
 from evengraph.core.untrusted import MAX_HOPS
 from evengraph.methods.bases.method import Method
 from evengraph.methods.bases.saving import checked
-from evengraph.metrics.multiclass import validation_score
+from evengraph.metrics.multiclass import validation_likelihood
 from evengraph.ops.features import Scaling, hop_table, with_log_degree
 from evengraph.ops.sparse import neighbour_averages, to_scipy, weighted_adjacency
 
@@ -39,7 +39,8 @@ class Logistic(Method):
     scaled: by median and quartiles where most nodes have a value of their own, by the largest
     absolute value where most are equal, so that a bag of words stays sparse and a rare word stays
     small; means are scaled to the size of what they are means of. Classes are weighted by one over
-    their size, and the L2 penalty is selected on validation. Weights are stored as tensors: only
+    their size, and the L2 penalty is selected on validation, by the likelihood of the labels with
+    equal weight for each class. Weights are stored as tensors: only
     fitting needs scikit-learn.
 
     Args:
@@ -100,10 +101,15 @@ class Logistic(Method):
         """
         width, device = factors.numel(), self.device_
         first = torch.zeros(self.num_classes_, width + 1, dtype=torch.float64, device=device)
-        models = [first]  # weights and biases after each epoch
-        history = self._train_in_steps(self._path(task, nodes, table, models))
-        self.weights_ = models[history.best_epoch]
-        self.weights_[:, :-1] *= factors
+        self._models = [first]  # weights and biases after each epoch
+        self._factors = factors
+        history = self._train_in_steps(self._path(task, nodes, table, self._models))
+        self.rewind(history.best_epoch)
+
+    def rewind(self, step: int) -> None:
+        """Take the penalty of another epoch than the one that validation prefers."""
+        self.weights_ = self._models[step].clone()
+        self.weights_[:, :-1] *= self._factors
 
     def _inputs(self, graph: Data) -> tuple[Tensor, sp.csr_matrix | None]:
         """Features, with the degree if asked for, and the graph if it is used."""
@@ -141,7 +147,7 @@ class Logistic(Method):
             values = torch.from_numpy(table @ weights[:, :-1].T + weights[:, -1])
             logits[nodes] = values.to(logits)
             loss = cross_entropy(logits[task.train], labels)
-            yield loss, validation_score(logits, task).double() - TIE * epoch
+            yield loss, validation_likelihood(logits, task) - TIE * epoch
 
     def _scaled(self, x: Tensor) -> Any:
         """Scaled features, as a sparse matrix if most entries are zero."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, Literal, cast, final
+from typing import Any, Literal, NamedTuple, cast, final
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +25,18 @@ DEFAULT_VIEWS = ("structural", "ego")
 SPREAD = 4.0  # weight decay of the strictest and of the freest member, relative to the middle
 LABELLED = 2  # labelled nodes per epoch at most, in batches
 VALIDATE_EVERY = 5  # epochs
+MANY = 600  # labelled nodes from which on a small committee is as good
+
+
+class Size(NamedTuple):
+    """Networks per view, their width, and the principal components that a view keeps."""
+
+    members: int
+    hidden: int
+    components: int
+
+
+FEW_LABELS, MANY_LABELS = Size(5, 256, 256), Size(3, 64, 128)
 
 
 @final
@@ -45,15 +57,18 @@ class Unison(Method):
 
     Args:
         views: Those to use, of `structural,semantic,ego`.
-        members: Networks per view.
-        hidden: Width of a network.
+        members: Networks per view; 0 follows the labels: 5, and 3 from 600 labelled nodes on.
+        hidden: Width of a network; 0 follows the labels: 256, and 64.
         dropout: Dropout rate after its first layer.
-        components: Principal components that a view keeps, a third of them for each part of ego.
+        components: Principal components that a view keeps, a third of them for each part of ego; 0
+            follows the labels: 256, and 128.
         steps: Propagation steps of the structural view.
         teleport: Share of a node's own features that each step adds again.
         neighbours: Most similar nodes that the semantic view averages over.
         batch: Unlabelled nodes per epoch, at random, with at most twice as many labelled ones.
         vote: `validation` weights members by their validation scores, `even` does not.
+        stop_early: Keep each network's weights of its best epoch on validation; otherwise their
+            mean over the second half of all epochs, and nothing is validated.
 
     Cost:
         O(batch d M h) per epoch for d components and M networks, however large the graph, and
@@ -71,30 +86,32 @@ class Unison(Method):
 
     _weighted_edges = True
     separate_relations = True
-    search_space = {"weight_decay": (2.0, 0.5, 8.0), "learning_rate": (0.03, 0.01)}
+    search_space = {"weight_decay": (2.0, 0.5, 8.0), "learning_rate": (0.05, 0.02)}
     role = "highlight"
     suits_heterophily = True
     portfolio = ({},)
     limits = {
-        **dict.fromkeys(("members", "hidden", "components", "neighbours", "batch"), 1),
+        **dict.fromkeys(("members", "hidden", "components"), 0),
+        **dict.fromkeys(("neighbours", "batch"), 1),
         **dict.fromkeys(("dropout", "teleport"), "fraction"),
         "steps": (0, MAX_STEPS),
     }
 
-    learning_rate: float = 0.03
+    learning_rate: float = 0.05
     weight_decay: float = 2.0
-    max_epochs: int = 500
-    patience: int = 200
+    max_epochs: int = 300
+    patience: int = 150
     views: str = ",".join(DEFAULT_VIEWS)
-    members: int = 5
-    hidden: int = 256
+    members: int = 0
+    hidden: int = 0
     dropout: float = 0.5
-    components: int = 256
+    components: int = 0
     steps: int = 20
     teleport: float = 0.1
     neighbours: int = 20
-    batch: int = 512
+    batch: int = 256
     vote: Literal["validation", "even"] = "validation"
+    stop_early: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -112,6 +129,13 @@ class Unison(Method):
         """Names of the views, in the order of their members."""
         return [name.strip() for name in self.views.split(",") if name.strip()]
 
+    @property
+    def size(self) -> Size:
+        """The size of the committee: as given, else by the number of labelled nodes."""
+        usual = FEW_LABELS if len(self.labelled_.nodes) < MANY else MANY_LABELS
+        given = self.members, self.hidden, self.components
+        return Size(*(own or other for own, other in zip(given, usual, strict=True)))
+
     def _fit(self, task: Task) -> None:
         self.net_ = self._new_network()
         self.train_members(MemoryRows(task, self.net_.views(task.graph, fit=True)))
@@ -121,27 +145,28 @@ class Unison(Method):
         net = self.net_
         net.members.to(supply.device)
         training = _Training(self, net, supply)
-        history = self._train(net.members, training)
+        patience = None if self.stop_early else self.max_epochs
+        history = self._train(net.members, training, patience=patience)
         votes, score = training.finish()
         net.votes = votes.to(self.device_)
         net.members.to(self.device_)
         # Epochs have the mean of the members' best scores, which never falls.
-        history.best_score, history.best_epoch = float(score), history.first_best_epoch
+        history.best_score = float(score)
+        history.best_epoch = history.first_best_epoch if self.stop_early else history.epochs
 
     def weight_decays(self, labelled: int) -> Tensor:
         """The weight decay of each member, for a number of labelled nodes, (M,)."""
-        exponents = torch.linspace(-1, 1, self.members) if self.members > 1 else torch.zeros(1)
+        members = self.size.members
+        exponents = torch.linspace(-1, 1, members) if members > 1 else torch.zeros(1)
         decays = self.weight_decay / labelled * SPREAD**exponents
         return decays.repeat(len(self.view_names))
 
     def _build_network(self) -> nn.Module:
-        widths, diffusion = (
-            (self.num_features_, self.components),
-            Diffusion(self.steps, self.teleport),
-        )
+        size, diffusion = self.size, Diffusion(self.steps, self.teleport)
+        widths = self.num_features_, size.components
         views = Views(self.view_names, *widths, diffusion, self.neighbours, self.num_relations_)
-        shape = views.width, self.hidden, self.num_classes_, self.dropout
-        return _Network(views, Members(len(self.view_names), self.members, *shape))
+        shape = views.width, size.hidden, self.num_classes_, self.dropout
+        return _Network(views, Members(len(self.view_names), size.members, *shape))
 
     def _logits(self, graph: Data) -> Tensor:
         return vote_logits(*self._committee(graph))
@@ -185,11 +210,15 @@ class _Training:
         self.decay = method.weight_decays(len(task.train_nodes)).to(device)
         self.rare = rare_class(task)
         self.best_scores = torch.full_like(net.votes, -1.0, device=device)
-        self.weighted = method.vote == "validation"
+        self.weighted = method.vote == "validation" and method.stop_early
+        self.averaged, self.first = 0, method.max_epochs // 2 + 1  # epochs that weights are mean of
+        self.stop_early = method.stop_early
 
     def __call__(self) -> tuple[Tensor, Tensor]:
         """The loss of all members, and the mean of their best validation scores so far."""
-        if self.epochs % VALIDATE_EVERY == 0:
+        if not self.stop_early:
+            self._average()
+        elif self.epochs % VALIDATE_EVERY == 0:
             self._validate()
         self.epochs += 1
         shard = self.supply.advance()
@@ -212,6 +241,18 @@ class _Training:
         return ranks.share_of_mean(on_labels, labelled).sum() + on_others.sum() + penalty
 
     @torch.no_grad()
+    def _average(self) -> None:
+        """Take the weights of this epoch into the mean, once half of the epochs are over."""
+        if self.epochs < self.first and self.epochs:
+            return
+        self.averaged = 1 if self.epochs <= self.first else self.averaged + 1
+        with deferred_interrupts():
+            for mean, new in zip(
+                self.best_members.parameters(), self.members.parameters(), strict=True
+            ):
+                mean.lerp_(new, 1 / self.averaged)
+
+    @torch.no_grad()
     def _validate(self) -> None:
         """Score every member, and keep the weights of those that are as good as ever or better."""
         scores = validation_scores(*self._validation(), self.rare, self.ranks)
@@ -223,11 +264,13 @@ class _Training:
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint stores beside the weights."""
         best, rows = self.best_members.state_dict(), self.supply.state_dict()
-        return {"epochs": self.epochs, "scores": self.best_scores, "members": best, "rows": rows}
+        counts = {"epochs": self.epochs, "averaged": self.averaged}
+        return {**counts, "scores": self.best_scores, "members": best, "rows": rows}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint."""
         self.epochs, self.best_scores = state["epochs"], state["scores"].to(self.supply.device)
+        self.averaged = state.get("averaged", 0)
         self.best_members.load_state_dict(state["members"])
         self.supply.load_state_dict(state["rows"])
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +13,7 @@ from torch.nn.functional import pad
 from torch_geometric.data import Data
 
 from evengraph.fast.dropout import Share, relu_dropout
+from evengraph.ops.context import known_of_graph, once_per_graph
 from evengraph.ops.features import principal_components
 from evengraph.ops.neighbours import neighbour_graph
 from evengraph.ops.sparse import (
@@ -181,7 +182,34 @@ class Views(nn.Module):
         self.width = max(widths.values(), default=0)
 
     def forward(self, graph: Data, *, fit: bool = False) -> Tensor:
-        """The views, (V, N, width), filled up with zeros; `fit` finds components first."""
+        """The views, (V, N, width), filled up with zeros; `fit` finds components first.
+
+        The views of a graph are computed once for all that find the same components.
+        """
+        if graph.x.requires_grad:  # an explanation asks for gradients
+            return self._rows(graph, fit=False)
+        key = "views", *self.names, self.width, *self.diffusion, self.neighbours
+        if fit:
+            rows, state = once_per_graph(graph, key, lambda: self._fitted(graph))
+            self.load_state_dict(state)
+            return rows
+        known = known_of_graph(graph, key)
+        if known is not None and self._equals(known[1]):
+            return cast(Tensor, known[0])
+        return self._rows(graph, fit=False)
+
+    def _fitted(self, graph: Data) -> tuple[Tensor, dict[str, Tensor]]:
+        rows = self._rows(graph, fit=True)
+        return rows, {name: part.clone() for name, part in self.state_dict().items()}
+
+    def _equals(self, state: Mapping[str, Tensor]) -> bool:
+        mine = self.state_dict()
+        return all(
+            part.shape == state[name].shape and torch.equal(part, state[name].to(part.device))
+            for name, part in mine.items()
+        )
+
+    def _rows(self, graph: Data, *, fit: bool) -> Tensor:
         x = sparsify(graph.x.float())
         matrix = graph_matrix(graph)
         views = {}

@@ -225,7 +225,7 @@ class _Unison(NamedTuple):
     def onnx_probabilities(self, onnx: OnnxGraph, rows: Mapping[str, str]) -> str:
         names, net, votes = self.method.view_names, self.method.net_, []
         for index, layers in enumerate(net.members.networks()):
-            name = names[index // self.method.members]
+            name = names[index // self.method.size.members]
             (first, bias), second = layers
             width = net.views.widths[name]
             votes.append(onnx.perceptron(rows[name], [(first[:width], bias), second]))

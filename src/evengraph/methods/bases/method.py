@@ -56,7 +56,7 @@ from evengraph.methods.bases.saving import (
     write_model,
 )
 from evengraph.metrics.multiclass import balanced_accuracy, confusion_matrix
-from evengraph.ops.features import feature_signatures
+from evengraph.ops.features import feature_signatures, matching_signatures
 from evengraph.training import Callback, Epoch, History, train, train_stepwise
 from evengraph.training.loop import Checkpoint, epoch_bar
 from evengraph.training.ranks import ALONE, Ranks
@@ -364,9 +364,14 @@ class Method(_Fitted, ABC):
         names = ("learning_rate", "weight_decay", "max_epochs", "patience")
         return {name: getattr(self, name) for name in names}
 
-    def _train_in_steps(self, steps: Iterator[tuple[Tensor, Tensor]]) -> History:
+    def _train_in_steps(
+        self, steps: Iterator[tuple[Tensor, Tensor]], patience: int | None = None
+    ) -> History:
         """Early stopping for estimators that are not trained by gradient descent."""
-        limits = {"max_epochs": self.max_epochs, "patience": self.patience}
+        limits = {
+            "max_epochs": self.max_epochs,
+            "patience": self.patience if patience is None else patience,
+        }
         self.history_.append(train_stepwise(steps, on_epoch=self._report_epoch, **limits))
         return self.history_[-1]
 
@@ -466,6 +471,14 @@ class Method(_Fitted, ABC):
         predicted = self.predict(graph)[index]
         num_classes = max(self.num_classes_, int(labels.max()) + 1)
         return float(balanced_accuracy(confusion_matrix(labels, predicted, num_classes)))
+
+    def _known_labels(self, graph: Data) -> tuple[Tensor, Tensor]:
+        """Training nodes that the graph has in the same rows with the same features, and labels."""
+        nodes, labels, signatures = self.labelled_
+        index = (nodes < graph.num_nodes).nonzero().squeeze(1)
+        found = feature_signatures(graph.x[nodes[index]])
+        index = index[matching_signatures(found, signatures[index])]
+        return nodes[index], labels[index]
 
     def _model_input(self, graph: Data) -> Data:
         """Validate a graph and return its features and edges, without labels, on the device."""

@@ -1,0 +1,181 @@
+"""What a graph tells of a node beside features: its place, and the known labels around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, MutableMapping
+from typing import Any, TypeVar
+from weakref import ref
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+from torch.utils.weak import WeakIdKeyDictionary
+from torch_geometric.data import Data
+
+from evengraph.core.rng import generator
+from evengraph.core.task import edge_weight
+from evengraph.ops.sparse import weighted_adjacency
+
+DAMPING = 0.85  # of PageRank
+RANK_STEPS = 20
+PLACE_COLUMNS = 3
+PARTS = 5  # of the labelled nodes; each is described by the labels of the others
+SPREAD_STEPS = 6
+RESTART = 0.1
+LEAST = 1e-7  # of a class that has not reached a node, before the logarithm
+
+Result = TypeVar("Result")
+_KNOWN: MutableMapping[Tensor, dict[Hashable, Any]] = WeakIdKeyDictionary()
+
+
+def once_per_graph(graph: Data, key: Hashable, make: Callable[[], Result]) -> Result:
+    """What `make` returns, kept as long as features and edges of the graph live unchanged.
+
+    Folds, splits and methods share it; callers must not write into it.
+    """
+    known = known_of_graph(graph, key)
+    if known is None:
+        known = make()
+        if (state := _state(graph)) is not None:
+            _KNOWN.setdefault(graph.edge_index, {})[key] = state, ref(graph.x), known
+    result: Result = known
+    return result
+
+
+def known_of_graph(graph: Data, key: Hashable) -> Any:
+    """What `once_per_graph` keeps for a graph; None if it keeps nothing."""
+    entry = _KNOWN.get(graph.edge_index, {}).get(key)
+    if entry is None or entry[0] != _state(graph) or entry[1]() is not graph.x:
+        return None
+    return entry[2]
+
+
+def _state(graph: Data) -> tuple[Any, ...] | None:
+    """Tells tensors apart, and their changes; None for those that count no changes."""
+    parts = graph.x, graph.edge_index, edge_weight(graph), graph.get("relation_index")
+    if any(part is not None and part.is_inference() for part in parts):
+        return None
+    return tuple(None if part is None else (id(part), part._version) for part in parts)
+
+
+def place_columns(graph: Data) -> Tensor:
+    """Logarithm of PageRank, clustering coefficient, spread of the neighbours' degrees, (N, 3).
+
+    Cost: O(E) per step of PageRank, O(E^1.5) at worst for triangles.
+    """
+    return once_per_graph(graph, "place", lambda: _place(graph))
+
+
+def _place(graph: Data) -> Tensor:
+    links = (weighted_adjacency(graph) != 0).astype(np.float64).tocsr()
+    degree = links.getnnz(axis=1).astype(np.float64)
+    mean = sp.diags(1 / np.maximum(degree, 1)) @ links
+    rank, size = np.ones(len(degree)), len(degree)
+    for _ in range(RANK_STEPS):  # what isolated nodes would pass on goes to all
+        lost = rank[degree == 0].sum() / size
+        rank = DAMPING * (mean.T @ rank + lost) + 1 - DAMPING
+    clustering = 2 * triangles(links) / np.maximum(degree * (degree - 1), 1)
+    logs = np.log1p(degree)
+    spread = np.sqrt(np.maximum(mean @ logs**2 - (mean @ logs) ** 2, 0))
+    columns = np.stack([np.log(rank), clustering, spread], axis=1)
+    return torch.from_numpy(columns).to(graph.x.device, torch.float32)
+
+
+def triangles(links: sp.csr_matrix) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """The number of triangles at each node of an undirected graph without self-loops, (N,)."""
+    # edges point to the node of larger degree, so that a hub sends few; each triangle is met once
+    degree = links.getnnz(axis=1)
+    order = np.argsort(degree, kind="stable")
+    position = np.empty_like(order)
+    position[order] = np.arange(order.size)
+    coo = links.tocoo()
+    keep = position[coo.row] < position[coo.col]
+    ones = np.ones(int(keep.sum()))
+    up = sp.csr_matrix((ones, (coo.row[keep], coo.col[keep])), shape=links.shape)
+    closed = (up @ up).multiply(up).tocoo()  # entries count the nodes between both ends
+    counts = np.bincount(closed.row, closed.data, links.shape[0])
+    counts += np.bincount(closed.col, closed.data, links.shape[0])
+    between = up.multiply(up @ up.T).tocoo()  # seen from the lower end, by its higher neighbour
+    return counts + np.bincount(between.col, between.data, links.shape[0])
+
+
+def label_columns(graph: Data, nodes: Tensor, labels: Tensor, num_classes: int) -> Tensor:
+    """Of every node, how often each class is known around it, (N, L).
+
+    The share of each class among the labelled neighbours, and among theirs, each with one more
+    node of the overall shares; and by personalised PageRank from all labelled nodes of a class,
+    the logarithm less its mean over classes. Two classes need one column of each.
+
+    Cost: O(E C) for each of a few steps.
+    """
+    return _label_columns(graph, nodes, labels, num_classes, None)
+
+
+def held_out_label_columns(
+    graph: Data, nodes: Tensor, labels: Tensor, num_classes: int
+) -> Tensor:
+    """`label_columns` to learn from: a labelled node has columns that its label is not part of.
+
+    Labelled nodes are divided into parts, every class evenly, and each part is described by the
+    labels of the others.
+    """
+    part = torch.empty_like(labels, device="cpu")
+    for label in range(num_classes):
+        members = (labels.cpu() == label).nonzero().squeeze(1)
+        order = torch.randperm(members.numel(), generator=generator(label))
+        part[members[order]] = (torch.arange(members.numel()) + label) % PARTS
+    return _label_columns(graph, nodes, labels, num_classes, part)
+
+
+def label_width(num_classes: int) -> int:
+    """The number of label columns."""
+    return 3 * (1 if num_classes == 2 else num_classes)
+
+
+def _label_columns(
+    graph: Data, nodes: Tensor, labels: Tensor, num_classes: int, part: Tensor | None
+) -> Tensor:
+    matrix = weighted_adjacency(graph).astype(np.float32)
+    index, known = nodes.cpu().numpy(), labels.cpu().numpy()
+    out = _describe(matrix, index, known, num_classes, [np.ones(len(index), bool)])[0]
+    if part is not None:
+        parts = part.numpy()
+        kept = [parts != number for number in range(PARTS)]
+        for number, columns in enumerate(_describe(matrix, index, known, num_classes, kept)):
+            mine = index[parts == number]
+            out[mine] = columns[mine]
+    return torch.from_numpy(out).to(graph.x.device)
+
+
+def _describe(
+    matrix: sp.csr_matrix, nodes: Any, labels: Any, num_classes: int, masks: list[Any]
+) -> list[Any]:
+    """The columns by the labels that each mask keeps; one product serves all masks."""
+    size, count = matrix.shape[0], len(masks)
+    start = np.zeros((size, count, num_classes), np.float32)
+    for number, mask in enumerate(masks):
+        start[nodes[mask], number, labels[mask]] = 1
+    total = start.sum(0)  # (masks, C)
+    prior = total / np.maximum(total.sum(1, keepdims=True), 1)
+    degree = np.maximum(np.asarray(matrix.sum(1)).ravel(), np.float32(1e-12))
+    mean = sp.diags(1 / degree).astype(np.float32) @ matrix
+
+    def product(one: Any, x: Any) -> Any:
+        return (one @ x.reshape(size, -1)).reshape(x.shape)
+
+    near = product(matrix, start)
+    shares = [
+        (found + prior) / (found.sum(2, keepdims=True) + 1)
+        for found in (near, product(mean, near))
+    ]
+    start /= np.maximum(total, 1)
+    reach = start
+    for _ in range(SPREAD_STEPS):
+        reach = (1 - RESTART) * product(mean, reach) + RESTART * start
+    logs = np.log(reach + LEAST)
+    columns = [*shares, logs - logs.mean(2, keepdims=True)]
+    if num_classes == 2:
+        columns = [column[:, :, 1:] for column in columns]
+    joined = np.concatenate(columns, axis=2)
+    return [joined[:, number] for number in range(count)]
