@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from evengraph.core.records import Record
+from evengraph.core.task import Record
 from evengraph.lab import reproduce as module
 from evengraph.lab.reproduce import (
     SEARCH_BATCH,

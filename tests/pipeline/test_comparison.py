@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ttest_rel
 
-from evengraph.core.records import Record
+from evengraph.core.task import Record
 from evengraph.metrics.significance import format_p, holm
 from evengraph.pipeline.comparison import (
     Standing,

@@ -18,7 +18,7 @@ from evengraph.cli.options import (
     Ratio,
     column_options,
 )
-from evengraph.core.wings import is_packed, wing
+from evengraph.core.lazy import is_packed, wing
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from evengraph.cli.console import StageLines, err, print_notes
 from evengraph.cli.options import FLAGS, Columns
-from evengraph.core.wings import is_packed, wing
+from evengraph.core.lazy import is_packed, wing
 
 if TYPE_CHECKING:
     from evengraph.core.task import Task

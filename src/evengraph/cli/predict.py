@@ -12,7 +12,7 @@ from typer import Argument, Option
 
 from evengraph.cli.console import err, out, print_notes, print_sentence, print_written
 from evengraph.cli.options import COLUMN_HELP, Align, CostAlarm, CostMiss, Memory
-from evengraph.core.wings import stays_on_disk, wing
+from evengraph.core.lazy import stays_on_disk, wing
 
 if TYPE_CHECKING:
     from evengraph.pipeline.model_info import NewNodes

@@ -26,7 +26,7 @@ from evengraph.cli.options import (
     column_options,
     complete_methods,
 )
-from evengraph.core.wings import stays_on_disk, wing
+from evengraph.core.lazy import stays_on_disk, wing
 
 if TYPE_CHECKING:
     from evengraph.pipeline.run import RunPlan

@@ -111,7 +111,7 @@ class Display(ExitStack):
 
     def end(self, job: Job, result: Result) -> None:
         """Print what a fit gave; of one in a comparison only where no bar is drawn."""
-        from evengraph.core.records import Record
+        from evengraph.core.task import Record
 
         self.count()
         if not isinstance(result, Record):

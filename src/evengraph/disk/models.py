@@ -16,10 +16,10 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from evengraph.core.errors import MissingPackageError
+from evengraph.core.lazy import is_packed
 from evengraph.core.machine import available_memory, format_size, parse_size
 from evengraph.core.rng import generator
 from evengraph.core.task import HIDDEN_LABEL, Task
-from evengraph.core.wings import is_packed
 from evengraph.datasets import DATASETS
 from evengraph.disk.graphs import check_encoder, memory_to_read
 from evengraph.disk.learners import LEARNERS, Learner, NetworkLearner, TreeLearner

@@ -18,9 +18,9 @@ from numpy.lib.format import write_array_header_1_0
 from numpy.typing import DTypeLike, NDArray
 
 from evengraph.core.errors import first_line, one_line_errors, short
+from evengraph.core.lazy import PACKED
 from evengraph.core.machine import parse_size
 from evengraph.core.text import html_table
-from evengraph.core.wings import PACKED
 from evengraph.tables.columns import TableColumns
 from evengraph.tables.feature_encoder import FeatureEncoder
 

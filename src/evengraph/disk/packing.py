@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from evengraph.core.errors import one_line_errors
+from evengraph.core.lazy import is_packed
 from evengraph.core.machine import available_memory, parse_size
-from evengraph.core.wings import is_packed
 from evengraph.datasets import DATASETS, load
 from evengraph.datasets.toy import PairSampler, class_sizes, word_features, word_orders, word_ranks
 from evengraph.disk.engine import (

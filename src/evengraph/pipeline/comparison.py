@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import evengraph
 from evengraph.core.files import csv_text, write_atomic
-from evengraph.core.records import Record, mean_and_deviation
+from evengraph.core.task import Record, mean_and_deviation
 from evengraph.methods import Method
 from evengraph.metrics.registry import HEADLINE, METRICS
 from evengraph.metrics.significance import (

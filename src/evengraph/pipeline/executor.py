@@ -25,8 +25,7 @@ from torch_geometric.data import Data
 
 from evengraph.core.errors import MissingPackageError, first_line
 from evengraph.core.machine import end_with_parent, return_freed_memory
-from evengraph.core.records import Record
-from evengraph.core.task import Task
+from evengraph.core.task import Record, Task
 from evengraph.datasets import load
 from evengraph.fast.replicas import batching, can_replicate
 from evengraph.methods import Method, fit_many

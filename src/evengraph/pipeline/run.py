@@ -22,8 +22,7 @@ from torch_geometric.data import Data
 
 import evengraph
 from evengraph.core.errors import unknown
-from evengraph.core.records import Record, mean_and_deviation
-from evengraph.core.task import Task
+from evengraph.core.task import Record, Task, mean_and_deviation
 from evengraph.inspection.measures import count_edges
 from evengraph.methods import METHODS, Method, portfolio
 from evengraph.methods.bases.method import SHARED_SEARCH_SPACE, changed_params
