@@ -343,10 +343,6 @@ def test_cosines_in_memory_are_limited(monkeypatch):
     assert 0 < max(largest) <= 20_000
 
 
-def test_fewer_rows_than_neighbours():
-    assert nearest_neighbours(torch.eye(3), 10).shape == (3, 2)
-
-
 def test_the_graph_is_undirected():
     matrix = neighbour_graph(blobs(200), 5)
     assert (matrix != matrix.T).nnz == 0
@@ -357,6 +353,7 @@ def test_the_graph_is_undirected():
 
 @pytest.mark.parametrize("rows", [1, 2])
 def test_tiny_graphs(rows):
+    assert nearest_neighbours(torch.ones(rows, 2), 5).shape == (rows, rows - 1)
     assert neighbour_graph(torch.ones(rows, 2), 5).shape == (rows, rows)
 
 
@@ -534,13 +531,18 @@ def test_the_first_trees_alone():
     assert tiny().first(2).roots.tolist() == [0, 5]
 
 
-@pytest.mark.parametrize("at_once", [1, 100, 2**22])
-def test_trees_of_scikit_learn(at_once, monkeypatch):
-    monkeypatch.setattr(forest, "AT_ONCE", at_once)
+def grown():
     x, y = normal(80, 5), normal(80, 1, seed=1).squeeze(1)
     model = HistGradientBoostingRegressor(max_iter=12, min_samples_leaf=3).fit(x.numpy(), y.numpy())
     tables = [tree.nodes for trees in model._predictors for tree in trees]
-    values = tree_values(trees_from_tables(tables, x.device), x)
+    return x, model, trees_from_tables(tables, x.device)
+
+
+@pytest.mark.parametrize("at_once", [1, 100, 2**22])
+def test_trees_of_scikit_learn(at_once, monkeypatch):
+    monkeypatch.setattr(forest, "AT_ONCE", at_once)
+    x, model, trees = grown()
+    values = tree_values(trees, x)
     assert values.shape == (80, 12)
     expected = torch.from_numpy(model.predict(x.numpy()))
     base = float(model._baseline_prediction.item())
@@ -616,10 +618,7 @@ def test_splits_on_a_path_by_hand():
 
 
 def test_splits_on_a_path_sum_to_the_value_of_the_tree():
-    x, y = normal(80, 5), normal(80, 1, seed=1).squeeze(1)
-    model = HistGradientBoostingRegressor(max_iter=12, min_samples_leaf=3).fit(x.numpy(), y.numpy())
-    tables = [tree.nodes for trees in model._predictors for tree in trees]
-    trees = trees_from_tables(tables, x.device)
+    x, _, trees = grown()
     for row in x[:5]:
         _, parts = path_contributions(trees, row, 0.1)
         torch.testing.assert_close(parts.sum(0), tree_values(trees, row[None])[0])
