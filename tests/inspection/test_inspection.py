@@ -15,42 +15,39 @@ from hypothesis.extra.numpy import arrays
 from torch_geometric.data import Data
 
 import evengraph as eg
-from evengraph.inspection import leaks as leak_rules
 from evengraph.inspection import measures
-from evengraph.inspection.findings import (
+from evengraph.inspection.inspection import (
     HETEROPHILY_METHODS,
+    Inspection,
     avoids_neighbours,
     find,
     percent,
     recommend,
 )
-from evengraph.inspection.inspection import Inspection
-from evengraph.inspection.leaks import (
-    LEAST_EVIDENCE,
-    Leak,
-    group_values,
-    label_signal,
-    leaks_in_features,
-    leaks_in_table,
-    sample_rows,
-)
 from evengraph.inspection.measures import (
+    LEAST_EVIDENCE,
     Components,
     Degrees,
     Edges,
     Features,
     Homophily,
     Labels,
+    Leak,
     Reach,
     component_ids,
     count_components,
     count_degrees,
     count_edges,
     count_labels,
+    group_values,
+    label_signal,
+    leaks_in_features,
+    leaks_in_table,
     measure_features,
     measure_homophily,
     measure_reach,
     read_edges,
+    sample_rows,
 )
 from evengraph.methods import GCN, METHODS
 from evengraph.splits import Natural
@@ -456,7 +453,7 @@ def test_few_values_stay_and_many_are_cut_into_ranges():
 
 
 def test_rare_classes_are_sampled_whole(monkeypatch):
-    monkeypatch.setattr(leak_rules, "MOST_ROWS", 60)
+    monkeypatch.setattr(measures, "MOST_ROWS", 60)
     labels = np.array([0] * 500 + [1] * 12 + [-1] * 50 + [2] * 20)
     rows = sample_rows(labels, 3)
     assert np.bincount(labels[rows]).tolist() == [20, 12, 20]

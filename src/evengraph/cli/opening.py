@@ -147,7 +147,7 @@ def next_commands(
 
     If a class may mean unlabelled, inspecting without it comes first, and the others follow suit.
     """
-    from evengraph.inspection.findings import HETEROPHILY_OPTIONS, avoids_neighbours
+    from evengraph.inspection.inspection import HETEROPHILY_OPTIONS, avoids_neighbours
     from evengraph.metrics.multiclass import has_rare_class
     from evengraph.tables.columns import doubtful_classes, is_usual
     from evengraph.tables.open import is_graph_file
