@@ -30,8 +30,7 @@ from evengraph.datasets import (
     loading,
     toy,
 )
-from evengraph.datasets.loading import FetchError, from_pypi, from_web, store
-from evengraph.datasets.readers import READERS, read
+from evengraph.datasets.loading import READERS, FetchError, from_pypi, from_web, read, store
 from evengraph.datasets.registry import Counts, Dataset, FileSet, graph_hash, lookup
 
 

@@ -38,7 +38,7 @@ class Counts(NamedTuple):
 class FileSet:
     """One set of files that holds a graph."""
 
-    reader: str  # key in `readers.READERS` of the function that reads the files
+    reader: str  # key in `loading.READERS` of the function that reads the files
     folder: str  # below a root, the same as in PyTorch Geometric
     # Name to SHA-256, empty if no hash of the original is known: such a file is read without
     # pickle, and the graph in it is checked.
