@@ -351,11 +351,14 @@ WORDS = np.array([f"word{i}" for i in range(30)])
 CELLS = pd.Series([" ".join(DRAW.choice(WORDS, 8)) for _ in range(60)] + ["", None], name="about")
 
 
-def test_long_text_becomes_words_and_an_empty_cell_nothing():
+def test_common_words_as_scikit_learn_does_it():
     encoder = fit_column(CELLS, "nodes")
     assert type(encoder) is Words
     assert encoder.names[0] == "about: word0"
-    assert not dense(encoder.transform(CELLS, "nodes"))[-2:].any()
+    expected = TfidfVectorizer(min_df=5).fit(CELLS.fillna("")).transform(CELLS.fillna("")).toarray()
+    found = dense(encoder.transform(CELLS, "nodes"))
+    assert found == pytest.approx(expected, abs=1e-6)
+    assert not found[-2:].any()
 
 
 @given(st.lists(st.text("aBc_9 .,-'éÜ中", max_size=30), min_size=5, max_size=40))
