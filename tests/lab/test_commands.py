@@ -249,6 +249,7 @@ def test_failed_runs_are_told_and_tried_again_when_asked(write, tmp_path, monkey
     assert sorted(row.status for row in first) == ["done", "failed", "failed"]
     # They are left alone without a word, and run again at one, unless that has a mistake.
     call(*words)
+    call(*words, "--release")  # plans again
     assert call(*words, "--retry", "--engine", "slurm") == 2
     assert Store(path).rows() == first
     capsys.readouterr()

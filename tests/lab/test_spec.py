@@ -235,6 +235,11 @@ MISTAKES = {
         "search.trials = 3\nsearch.alpha = [3, 1]  # here",
         ["alpha"],
     ),
+    "search of one value": (
+        f"{GRID}\n{CLUSTERS}",
+        "search.trials = 3\nsearch.alpha = [3, 3]  # here",
+        ["alpha"],
+    ),
     "presets in words": ('like = "whole"', 'presets = "no"  # here', ["presets", "true or false"]),
     "like a method with other fields": (
         'name = "gcn"\n',
