@@ -74,7 +74,7 @@ def test_forms_of_others_are_refused(client, desk):
     assert client.post("/answer", answer, token="wrong")[0] == 403
     assert client.post("/answer", answer, Origin="http://evil.example")[0] == 403
     assert client.get("/answer")[0] == 405
-    client.post("/answer", {**answer, "note": "x" * MAX_FORM})
+    assert client.post("/answer", {**answer, "note": "x" * MAX_FORM})[0] == 403  # too large
     assert desk.file.events() == before
 
 
