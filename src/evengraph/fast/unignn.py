@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -27,7 +26,7 @@ from evengraph.core.rng import seeded
 from evengraph.core.task import Task
 from evengraph.fast.dropout import Noise, relu_dropout
 from evengraph.fast.kmeans import batched_kmeans, flatten_clusters
-from evengraph.fast.replicas import SYNC_EVERY, Batching, Fit, Run, TaskReplicas, fit_as_batch
+from evengraph.fast.replicas import SYNC_EVERY, Batching, Fit, Replicas, Run, fit_as_batch
 from evengraph.fast.subsets import (
     Subset,
     SubsetMatrix,
@@ -59,7 +58,6 @@ from evengraph.ops.sparse import (
     undirected_matrix,
 )
 from evengraph.ops.structural import bounded_path_weights
-from evengraph.training import History
 
 MAY_DIFFER = frozenset(
     {"clusters_per_class", "threshold", "recluster_every", "pseudo_weight", "class_weights"}
@@ -150,38 +148,7 @@ def remember(method: Any) -> None:
 
 def batching(method: Any) -> Batching:
     """Runs with the same network, up to the number of clusters."""
-    return Batching(_train_batch, may_differ=MAY_DIFFER)
-
-
-def _train_batch(fits: Sequence[Fit], slots: int) -> Iterator[None]:
-    method = fits[0].method
-    inputs = connect(method, fits[0].task.graph)
-    runs = [_run(fit, inputs) for fit in fits]
-    params = method._training_params()
-    yield from UnifiedReplicas(inputs, runs, slots, method.pseudo_labels, **params).steps(runs)
-
-
-def _run(fit: Fit, inputs: Connectivity) -> UnifiedRun:
-    """A run of `UnifiedReplicas` that fits a method."""
-    method = fit.method
-    with seeded(fit.seed):
-        net = UnifiedNetwork(method, method._new_network())
-        *cluster_seeds, noise_seed = torch.randint(2**31, (method.layers + 1,)).tolist()
-
-    def on_end(history: History) -> None:
-        method.history_.append(history)
-        _set_fitted(method, net, fit.task.graph, inputs)
-        fit.on_fitted()
-
-    return UnifiedRun(
-        task=fit.task,
-        net=net,
-        noise_seed=noise_seed,
-        cluster_seeds=cluster_seeds,
-        method=method,
-        on_epoch=method._report_epoch,
-        on_end=on_end,
-    )
+    return Batching(UnifiedReplicas, may_differ=MAY_DIFFER)
 
 
 class _Quick(NamedTuple):
@@ -541,29 +508,18 @@ def labelled_weights(class_counts: Tensor, balance: bool, mean_loss: bool = Fals
     return weights / (weights * class_counts).sum() if mean_loss else weights
 
 
-@dataclass(kw_only=True)
-class UnifiedRun(Run):
-    """One run of Uni-GNN."""
-
-    net: UnifiedNetwork
-    cluster_seeds: Sequence[int]  # one per layer
-    method: Any  # whose parameters of `MAY_DIFFER` may differ within a batch
-
-
-class UnifiedReplicas(TaskReplicas[UnifiedRun]):
+class UnifiedReplicas(Replicas):
     """Uni-GNN for several runs on one graph, at most `slots` at a time."""
 
-    def __init__(
-        self,
-        inputs: Connectivity,
-        runs: Sequence[UnifiedRun],
-        slots: int,
-        pseudo_labels: Selection,
-        **training: Any,
-    ) -> None:
+    def __init__(self, fits: Sequence[Fit], slots: int) -> None:
+        method = fits[0].method
+        self.inputs = connect(method, fits[0].task.graph)
+        self.pseudo_labels: Selection = method.pseudo_labels
+        self.stop_on: StopOn = method.stop_on
+        runs = [self._new_run(fit) for fit in fits]
         net = runs[0].net
-        super().__init__(runs, slots, net.width, **training)
-        self.inputs, self.pseudo_labels, device = inputs, pseudo_labels, self.alive.device
+        super().__init__(runs, slots, net.width)
+        device = self.alive.device
         self.max_clusters = max(run.net.num_clusters for run in runs)
         self.layers = len(net.weights)
         self.unlabelled = torch.zeros_like(self.labels, dtype=torch.bool)
@@ -572,14 +528,20 @@ class UnifiedReplicas(TaskReplicas[UnifiedRun]):
         self.pseudo_weight = torch.zeros(self.slots, 1, device=device)
         self.feature_clusters: dict[tuple[int, int], Tensor] = {}
         self.semantic = "semantic" in net.encoders
-        self.stop_on: StopOn = runs[0].method.stop_on
         self.limits = self._limits(runs)
         able = net.share and self.layers > 1 and len(net.encoders) == 2
         self.few = able and 2 * self.limits[1] <= self.labels.shape[1]
         if self.semantic:
             self.prepared = [self._prepare(layer) for layer in range(self.layers)]
 
-    def _limits(self, runs: Sequence[UnifiedRun]) -> tuple[int, int]:
+    @staticmethod
+    def _new_run(fit: Fit) -> Run:
+        with seeded(fit.seed):
+            net = UnifiedNetwork(fit.method, fit.method._new_network())
+            *seeds, noise_seed = torch.randint(2**31, (fit.method.layers + 1,)).tolist()
+        return Run(fit=fit, net=net, noise_seed=noise_seed, cluster_seeds=seeds)
+
+    def _limits(self, runs: Sequence[Run]) -> tuple[int, int]:
         """Maximum number of examples of a run, and of these with their neighbours."""
         nodes = self.labels.shape[1]
         examples = 0
@@ -590,12 +552,12 @@ class UnifiedReplicas(TaskReplicas[UnifiedRun]):
         degrees = self.inputs.adjacency.matrix.crow_indices().diff()
         return examples, int(degrees.topk(examples).values.sum())
 
-    def class_weights(self, run: UnifiedRun) -> Tensor:
+    def class_weights(self, run: Run) -> Tensor:
         """As in a single run."""
         method = run.method
         return labelled_weights(run.task.class_counts, method.class_weights, method.mean_loss)
 
-    def load(self, slot: int, run: UnifiedRun) -> None:
+    def load(self, slot: int, run: Run) -> None:
         """Copy parameters and the clusters of the features into a slot."""
         super().load(slot, run)
         counts = run.task.class_counts
@@ -613,12 +575,13 @@ class UnifiedReplicas(TaskReplicas[UnifiedRun]):
 
     def epoch(self) -> tuple[Tensor, Tensor]:
         """As in a single run; clusters are found in `pause`."""
-        net: UnifiedNetwork = self.net  # type: ignore[assignment]
-        return unified_epoch(net, self.inputs, self.stored, select=self._select, score=self.score)
-
-    def score(self, logits: Tensor) -> Tensor:
-        """What early stopping maximises, of each run, (R,)."""
-        return batched_stopping_scores(self.stop_on, *self.validation(logits))
+        return unified_epoch(
+            self.net,
+            self.inputs,
+            self.stored,
+            select=self._select,
+            score=lambda logits: batched_stopping_scores(self.stop_on, *self.validation(logits)),
+        )
 
     def _select(self, logits: Tensor) -> Examples:
         probabilities = logits.softmax(-1)
@@ -662,7 +625,7 @@ class UnifiedReplicas(TaskReplicas[UnifiedRun]):
         steps = [(self._run(slot).method.recluster_every, epoch) for slot, epoch in epochs.items()]
         return min((every - epoch % every for every, epoch in steps if every), default=SYNC_EVERY)
 
-    def _run(self, slot: int) -> UnifiedRun:
+    def _run(self, slot: int) -> Run:
         run = self.runs[slot]
         assert run is not None
         return run
@@ -679,17 +642,15 @@ class UnifiedReplicas(TaskReplicas[UnifiedRun]):
             return
         if fresh:
             self._refresh(0)
-        net: UnifiedNetwork = self.net  # type: ignore[assignment]
+        net = self.net
         joint = net.activate(net.first_layer(self.inputs, self.stored), False)
         for layer in range(1, self.layers):
             buffer = net.get_buffer(f"clusters_{layer}")
             for slots, warm_start in ((fresh, False), (due, True)):
                 if slots:
                     runs = [self._run(slot) for slot in slots]
-                    rows = net.cluster_rows(joint[slots])
-                    assert isinstance(rows, Tensor)
                     buffer[slots] = batched_kmeans(
-                        rows,
+                        net.cluster_rows(joint[slots]),
                         [run.net.num_clusters for run in runs],
                         seeds=[run.cluster_seeds[layer] for run in runs],
                         start=buffer[slots] if warm_start else None,
@@ -704,7 +665,7 @@ class UnifiedReplicas(TaskReplicas[UnifiedRun]):
         if self.semantic:
             self.prepared = [self._prepare(layer) for layer in range(self.layers)]
 
-    def finish(self, slot: int, run: UnifiedRun, history: History) -> None:
+    def on_end(self, run: Run) -> None:
         """Use the clusters that belong to the best weights."""
         run.net.clear_cache()
-        super().finish(slot, run, history)
+        _set_fitted(run.method, run.net, run.task.graph, self.inputs)
