@@ -200,34 +200,27 @@ def test_measures_agree_with_those_in_memory(graph, tmp_path, monkeypatch, block
     monkeypatch.setattr("evengraph.disk.inspection.BLOCK_ROWS", block)
     monkeypatch.setattr("evengraph.disk.inspection.PASS_ROWS", rows)
     found, exact = inspect_packed(pack_graph(graph, tmp_path / "graph")), inspect_graph(graph)
-    assert (found.num_nodes, found.num_edges, found.num_features) == (600, 2000, 8)
-    assert found.class_counts == exact.labels.labelled
-    assert found.largest_degree == exact.degrees.largest
-    assert found.isolated == exact.degrees.isolated
+    sizes = {"num_nodes": 600, "num_edges": 2000, "num_features": 8}
+    degrees = {"largest_degree": exact.degrees.largest, "isolated": exact.degrees.isolated}
+    assert found | sizes | degrees | {"class_counts": exact.labels.labelled} == found
     whole = block > 600
-    assert found.homophily == pytest.approx(exact.homophily.edge, abs=1e-9 if whole else 0.1)
-    assert (found.sampled_edges == 2 * exact.homophily.edges) == whole
+    assert found["homophily"] == pytest.approx(exact.homophily.edge, abs=1e-9 if whole else 0.1)
+    assert (found["sampled_edges"] == 2 * exact.homophily.edges) == whole
+    bare = toy(20, 0, 4, 2)
+    bare.y = torch.full((20,), -1)
+    found = inspect_packed(pack_graph(bare, tmp_path / "bare"))
+    assert found | {"homophily": None, "isolated": 20, "mean_degree": 0, "packed": True} == found
 
 
 def test_methods_fit_in_memory_on_disk_or_not_at_all(graph, tmp_path, monkeypatch):
-    packed = pack_graph(graph, tmp_path / "graph")
-    roomy = {item.method: item for item in inspect_packed(packed).methods}
-    assert roomy["gcn"].fits
-    assert not roomy["gcn"].on_disk
-    monkeypatch.setattr("evengraph.disk.inspection.available_memory", lambda: 1000)
-    tight = {item.method: item for item in inspect_packed(packed).methods}
-    assert not tight["gcn"].fits
+    packed, fits = pack_graph(graph, tmp_path / "graph"), []
+    for free in (10**12, 1000):
+        monkeypatch.setattr("evengraph.disk.inspection.available_memory", lambda free=free: free)
+        items = inspect_packed(packed)["methods"]
+        fits.append({item["method"]: (item["on_disk"], item["fits"]) for item in items})
+    assert (fits[0]["gcn"], fits[1]["gcn"]) == ((False, True), (False, False))
     for name in ("mlp", "iceberg", "unison", "boosting"):
-        assert tight[name].on_disk
-        assert tight[name].fits
-
-
-def test_graphs_without_labels_or_edges_are_inspected(tmp_path):
-    graph = toy(20, 0, 4, 2)
-    graph.y = torch.full((20,), -1)
-    found = inspect_packed(pack_graph(graph, tmp_path / "graph"))
-    assert (found.homophily, found.isolated, found.mean_degree) == (None, 20, 0)
-    assert found.as_dict()["packed"]
+        assert fits[1][name] == (True, True)
 
 
 def method(name, memory, seconds, *, on_disk=False, fits=True):

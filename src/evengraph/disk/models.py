@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from evengraph.core.errors import MissingPackageError
+from evengraph.core.files import atomic_file
 from evengraph.core.machine import available_memory, format_size, parse_size
 from evengraph.core.rng import generator
 from evengraph.core.task import HIDDEN_LABEL, Task
@@ -23,14 +24,13 @@ from evengraph.core.wings import is_packed
 from evengraph.datasets import DATASETS
 from evengraph.disk.graphs import check_encoder, memory_to_read
 from evengraph.disk.learners import LEARNERS, Learner, NetworkLearner, TreeLearner
-from evengraph.disk.packed_graph import PackedGraph
-from evengraph.disk.propagation import FLOAT, Progress, Workspace, no_progress
+from evengraph.disk.packed_graph import PackedGraph, Progress, no_progress
+from evengraph.disk.propagation import FLOAT, Workspace
 from evengraph.disk.shards import RowPlan, sharded_rows
 from evengraph.disk.tables import (
     ArrayTable,
     Rows,
     Table,
-    atomic_file,
     features,
     joined_hash,
     row_slices,
@@ -64,18 +64,11 @@ MIN_MEMORY = 32 * 2**20  # to work from disk, besides Python and torch
 SUFFIXES = (".csv", ".parquet", ".npy")
 
 
-def sample_nodes(task: Task, room: int, seed: int) -> Tensor:
-    """The nodes to have in memory, ascending: all, or up to `room` of each kind.
+def sample_nodes(task: Task, seed: int, *, train: int, val: int, others: int = 0) -> Tensor:
+    """Up to so many nodes of each kind, ascending.
 
     Of the training nodes, rare classes keep all; the others share what is left.
     """
-    if task.graph.num_nodes <= room:
-        return torch.arange(task.graph.num_nodes)
-    return sample_labelled(task, (room, room), seed, others=room)
-
-
-def sample_labelled(task: Task, room: tuple[int, int], seed: int, others: int = 0) -> Tensor:
-    """As `sample_nodes`, of training and validation nodes, with a limit for each."""
     random = generator(seed)
 
     def sample(nodes: Tensor, count: int) -> Tensor:
@@ -84,10 +77,9 @@ def sample_labelled(task: Task, room: tuple[int, int], seed: int, others: int = 
         return nodes[torch.randperm(len(nodes), generator=random)[:count]]
 
     labels = task.graph.y[task.train_nodes]
-    counts = torch.bincount(labels, minlength=task.num_classes).tolist()
-    sizes = enumerate(fair_sizes(counts, room[0]))
+    sizes = enumerate(fair_sizes(task.class_counts.tolist(), train))
     parts = [sample(task.train_nodes[labels == label], size) for label, size in sizes]
-    parts.append(sample(task.val_nodes, room[1]))
+    parts.append(sample(task.val_nodes, val))
     if others:
         parts.append(sample((~task.train & ~task.val).nonzero().squeeze(1), others))
     return torch.cat(parts).sort().values
@@ -240,11 +232,14 @@ class DiskGraph:
         if isinstance(learner, NetworkLearner) and not fits:
             self._fit_shards(learner, hide_others(task), room, options)
         elif isinstance(learner, TreeLearner) and learner.method.engine == "lightgbm" and not fits:
-            limits = learner.streamed_rows(self.x.shape[1], task.num_classes)
-            nodes = sample_labelled(task, limits, seed)
+            train, val = learner.streamed_rows(self.x.shape[1], task.num_classes)
+            nodes = sample_nodes(task, seed, train=train, val=val)
             self._fit_part(learner, task, nodes, options, learner.fit_streamed)
+        elif fits:
+            self._fit_part(learner, task, torch.arange(task.graph.num_nodes), options)
         else:
-            nodes = sample_nodes(task, min(room, LARGEST), seed)
+            most = min(room, LARGEST)
+            nodes = sample_nodes(task, seed, train=most, val=most, others=most)
             self._fit_part(learner, task, nodes, options)
         return method
 
@@ -506,7 +501,7 @@ def _writer(
         except ImportError:
             message = "pyarrow is not installed; try: pip install pyarrow."
             raise MissingPackageError(message) from None
-    with atomic_file(path, f".{path.name}.") as file, ExitStack() as opened:
+    with atomic_file(path) as file, ExitStack() as opened:
         if suffix == ".npy":
             header = {"descr": "<f4", "fortran_order": False, "shape": shape}
             np.lib.format.write_array_header_1_0(file, header)

@@ -147,7 +147,7 @@ class Replicas(ABC):
         self.waiting, method, task = list(reversed(runs)), runs[0].method, runs[0].task
         self.slots = slots = min(slots, len(runs), _slots_in_memory(runs[0], width))
         self.net: Any = stacked([runs[0].net] * slots)
-        self.runs: list[Run | None] = [None] * slots
+        self.runs: list[Any] = [None] * slots  # a `Run` in each slot that is in use
         self.max_epochs, self.patience = method.max_epochs, method.patience
         self.learning_rate = method.learning_rate
         self.decays = weight_decays(self.net, method.weight_decay)

@@ -123,7 +123,7 @@ def embeddings(method: Any, graph: Data) -> tuple[Tensor, Tensor | None]:
         found.append(clusters.assignment)
         return clusters
 
-    joint = net.embed(inputs, recorded)
+    joint = net.embed(net.first_layer(inputs, recorded), inputs, recorded)
     return joint, found[-1] if found else None
 
 
@@ -132,8 +132,6 @@ def remember(method: Any) -> None:
     if method.means_ or not method.num_clusters:
         return
     net, graph, inputs = _quick(method)
-    assert graph is not None
-    assert inputs is not None
     means: dict[int, Tensor] = {}
 
     def clusters(layer: int, embeddings: Tensor | Sparse) -> Clusters:
@@ -142,7 +140,7 @@ def remember(method: Any) -> None:
         return found
 
     with torch.no_grad():
-        net.embed(inputs, clusters)
+        net.embed(net.first_layer(inputs, clusters), inputs, clusters)
     method.means_, method.signatures_ = means, node_signatures(graph.x, graph.edge_index)
 
 
@@ -152,11 +150,11 @@ def batching(method: Any) -> Batching:
 
 
 class _Quick(NamedTuple):
-    """What is kept beside a fitted method."""
+    """What is kept beside a fitted method; a loaded one may have no graph."""
 
     net: UnifiedNetwork
-    graph: Data | None = None
-    inputs: Connectivity | None = None
+    graph: Any
+    inputs: Any
 
 
 def _set_fitted(method: Any, net: UnifiedNetwork, graph: Data, inputs: Connectivity) -> None:
@@ -180,7 +178,7 @@ def inputs_and_clusters(
 ) -> tuple[UnifiedNetwork, Connectivity, FindClusters]:
     """The network, its inputs of a graph, and the source of the graph's clusters."""
     net, known_graph, inputs = _quick(method)
-    if known_graph is not None and inputs is not None and same_graph(graph, known_graph):
+    if inputs is not None and same_graph(graph, known_graph):
         return net, inputs, net.stored
     inputs = connect(method, graph)
     if not method.num_clusters:
@@ -267,11 +265,19 @@ class UnifiedNetwork(nn.Module):
         """Logits of all nodes, without dropout."""
         return self.logits(self.first_layer(inputs, clusters), inputs, clusters)
 
-    def embed(self, inputs: Connectivity, clusters: FindClusters) -> Tensor:
-        """The outputs of both encoders side by side, without dropout."""
-        joint = self.activate(self.first_layer(inputs, clusters), False)
-        for layer in range(1, len(self.weights)):
-            joint = self.activate(self.layer(layer, joint, inputs, clusters), False)
+    def embed(
+        self,
+        first: Tensor,
+        inputs: Connectivity,
+        clusters: FindClusters,
+        *,
+        dropout: bool = False,
+        layers: int | None = None,
+    ) -> Tensor:
+        """Outputs of all layers, or the first ones, side by side, from that of `first_layer`."""
+        joint = self.activate(first, dropout)
+        for layer in range(1, layers or len(self.weights)):
+            joint = self.activate(self.layer(layer, joint, inputs, clusters), dropout)
         return joint
 
     def first_layer(self, inputs: Connectivity, clusters: FindClusters) -> Tensor:
@@ -289,20 +295,21 @@ class UnifiedNetwork(nn.Module):
     ) -> Tensor:
         """Logits of all nodes, or of selected ones, from the output of `first_layer`."""
         # the logits of a few nodes need the last layer at their neighbours only
-        near, adjacency = None, inputs.adjacency
-        partial = nodes is not None and self.selects(nodes, inputs)
-        if nodes is not None and partial:
-            near, adjacency = self.restrict(nodes, inputs)
-        joint = self.activate(first, dropout)
-        for layer in range(1, len(self.weights)):
-            rows = near if layer == len(self.weights) - 1 else None
-            joint = self.activate(self.layer(layer, joint, inputs, clusters, rows), dropout)
-        if near is not None and len(self.weights) == 1:
-            joint = joint[near]
-        if partial and near is None:  # fewer rows, so propagate before the product
-            return self.classifier.classify_propagated(adjacency @ joint, dropout=dropout)
-        logits: Tensor = self.classifier(joint, adjacency, dropout=dropout)
-        return logits if nodes is None or partial else logits[nodes]
+        if nodes is None or not self.selects(nodes, inputs):
+            joint = self.embed(first, inputs, clusters, dropout=dropout)
+            logits: Tensor = self.classifier(joint, inputs.adjacency, dropout=dropout)
+            return logits if nodes is None else logits[nodes]
+        near, adjacency = self.restrict(nodes, inputs)
+        if near is None:  # fewer rows, so propagate before the product
+            joint = adjacency @ self.embed(first, inputs, clusters, dropout=dropout)
+            return self.classifier.classify_propagated(joint, dropout=dropout)
+        last = len(self.weights) - 1
+        joint = self.embed(first, inputs, clusters, dropout=dropout, layers=max(last, 1))
+        if last:
+            joint = self.activate(self.layer(last, joint, inputs, clusters, near), dropout)
+        joint = joint if last else joint[near]
+        some: Tensor = self.classifier(joint, adjacency, dropout=dropout)
+        return some
 
     def subset_logits(
         self,
@@ -315,9 +322,7 @@ class UnifiedNetwork(nn.Module):
         """Logits, with dropout, of a subset of each replica's nodes, in fixed shapes."""
         # needs shared embeddings and two layers; `near` holds the nodes and their neighbours
         last = len(self.weights) - 1
-        joint = self.activate(first, True)
-        for layer in range(1, last):
-            joint = self.activate(self.layer(layer, joint, inputs, clusters), True)
+        joint = self.embed(first, inputs, clusters, dropout=True, layers=last)
         weights: nn.ParameterDict = self.weights[last]
         semantic = semantic_propagate_subset(joint, clusters(last, joint), near)
         structural = SubsetMatrix(inputs.structural, near) @ joint
@@ -622,13 +627,8 @@ class UnifiedReplicas(Replicas):
 
     def epochs_until_pause(self, epochs: Mapping[int, int]) -> int:
         """Epochs until some run is clustered again."""
-        steps = [(self._run(slot).method.recluster_every, epoch) for slot, epoch in epochs.items()]
+        steps = [(self.runs[slot].method.recluster_every, epoch) for slot, epoch in epochs.items()]
         return min((every - epoch % every for every, epoch in steps if every), default=SYNC_EVERY)
-
-    def _run(self, slot: int) -> Run:
-        run = self.runs[slot]
-        assert run is not None
-        return run
 
     @torch.no_grad()
     def pause(self, epochs: Mapping[int, int]) -> None:
@@ -636,7 +636,7 @@ class UnifiedReplicas(Replicas):
         if not self.semantic:
             return
         fresh = [slot for slot, epoch in epochs.items() if epoch == 0]
-        every = {slot: self._run(slot).method.recluster_every for slot in epochs}
+        every = {slot: self.runs[slot].method.recluster_every for slot in epochs}
         due = [s for s, epoch in epochs.items() if epoch and every[s] and epoch % every[s] == 0]
         if not fresh and not due:
             return
@@ -648,7 +648,7 @@ class UnifiedReplicas(Replicas):
             buffer = net.get_buffer(f"clusters_{layer}")
             for slots, warm_start in ((fresh, False), (due, True)):
                 if slots:
-                    runs = [self._run(slot) for slot in slots]
+                    runs = [self.runs[slot] for slot in slots]
                     buffer[slots] = batched_kmeans(
                         net.cluster_rows(joint[slots]),
                         [run.net.num_clusters for run in runs],
