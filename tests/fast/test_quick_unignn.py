@@ -239,12 +239,7 @@ X = normal(7, 4)
 
 
 def gated(method, net, x, way, gates):
-    """Eq. 2, 6 and 7 without biases, the kinks of ReLU where they are for all nodes together.
-
-    Args:
-        way: The encoders that are open.
-        gates: Which units are on, found where this is a list to fill.
-    """
+    """Eq. 2, 6 and 7 without biases, with encoders open; which units are on is found if None."""
     found, fill = [], gates is None
     assignments = (FIRST, SECOND)
     structural = dense_symmetric(dense_structural(PATH, 7, 2))
@@ -285,11 +280,14 @@ def one_by_one(method, net, node, way):
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("node", [0, 4, 6])
 @pytest.mark.parametrize(
-    ("encoders", "share"),
-    [("both", True), ("both", False), ("structural", True), ("semantic", True)],
+    ("encoders", "share", "layers"),
+    [
+        *(("both", share, layers) for share in (True, False) for layers in (1, 2)),
+        *((name, True, 2) for name in ("structural", "semantic")),
+    ],
 )
-def test_parts_of_a_prediction(monkeypatch, encoders, share, node, sparse):
-    method, net = untrained(encoders=encoders, share_embeddings=share)
+def test_parts_of_a_prediction(monkeypatch, encoders, share, layers, node, sparse):
+    method, net = untrained(encoders=encoders, share_embeddings=share, layers=layers)
     inputs, clusters = inputs_of(X, PATH, sparse=sparse), fixed(FIRST, SECOND)
     monkeypatch.setattr(attribution, "inputs_and_clusters", lambda *_: (net, inputs, clusters))
     parts = attribution.contributions(method, None, node, DIRECTION)
@@ -302,16 +300,9 @@ def test_parts_of_a_prediction(monkeypatch, encoders, share, node, sparse):
             torch.testing.assert_close(found, one_by_one(method, net, node, (name,)))
         else:
             assert found is None
-    expected = [FIRST, SECOND] if "semantic" in net.encoders else []
+    if layers == 1:  # there is no layer to change ways between
+        torch.testing.assert_close(parts.total, parts.along_paths + parts.within_clusters)
+    expected = [FIRST, SECOND][:layers] if "semantic" in net.encoders else []
     assert [one.tolist() for one in parts.clusters] == [one.tolist() for one in expected]
     assert not parts.total.requires_grad
     assert all(parameter.grad is None for parameter in net.parameters())
-
-
-def test_parts_of_one_layer(monkeypatch):
-    method, net = untrained(layers=1)
-    found = net, inputs_of(X, PATH), fixed(FIRST)
-    monkeypatch.setattr(attribution, "inputs_and_clusters", lambda *_: found)
-    parts = attribution.contributions(method, None, 2, DIRECTION)
-    both = parts.along_paths + parts.within_clusters
-    torch.testing.assert_close(parts.total, both)  # there is no layer to change ways between
