@@ -100,6 +100,7 @@ class Run:
     fit: Fit
     net: Any
     noise_seed: int  # of dropout
+    on_epoch: Callable[[History], None]  # called for every epoch, some time after it
     cluster_seeds: Sequence[int] = ()  # of k-means, one per layer
 
     @property
@@ -281,7 +282,7 @@ class Replicas(ABC):
                     history.append(loss, score)
                     try:
                         if not quiet and interrupt is None:
-                            run.method._report_epoch(history)
+                            run.on_epoch(history)
                     except KeyboardInterrupt as error:
                         interrupt = error
         if interrupt is not None:

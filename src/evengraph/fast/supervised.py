@@ -38,9 +38,11 @@ class SupervisedReplicas(Replicas):
 
     @staticmethod
     def _run(fit: Fit) -> Run:
+        method = fit.method
         with seeded(fit.seed):
-            fit.method.net_ = net = fit.method._new_network()
-            return Run(fit=fit, net=net, noise_seed=int(torch.randint(2**31, ())))
+            method.net_ = net = method._new_network()
+            seed = int(torch.randint(2**31, ()))
+        return Run(fit=fit, net=net, noise_seed=seed, on_epoch=method._report_epoch)
 
     def load(self, slot: int, run: Run) -> None:
         """Copy labels, weights and offsets into a slot."""

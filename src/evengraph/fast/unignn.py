@@ -541,10 +541,12 @@ class UnifiedReplicas(Replicas):
 
     @staticmethod
     def _new_run(fit: Fit) -> Run:
+        method = fit.method
         with seeded(fit.seed):
-            net = UnifiedNetwork(fit.method, fit.method._new_network())
-            *seeds, noise_seed = torch.randint(2**31, (fit.method.layers + 1,)).tolist()
-        return Run(fit=fit, net=net, noise_seed=noise_seed, cluster_seeds=seeds)
+            net = UnifiedNetwork(method, method._new_network())
+            *seeds, last = torch.randint(2**31, (method.layers + 1,)).tolist()
+        hear = method._report_epoch
+        return Run(fit=fit, net=net, noise_seed=last, on_epoch=hear, cluster_seeds=seeds)
 
     def _limits(self, runs: Sequence[Run]) -> tuple[int, int]:
         """Maximum number of examples of a run, and of these with their neighbours."""
