@@ -119,8 +119,8 @@ def _packed_content(data: str, columns: Columns) -> dict[str, Any] | None:
     with err.status("inspecting"):
         packed.check()
         inspection = disk.inspect_packed(packed)
-    large = SLOWER * disk.memory_to_read(packed) > min(inspection.free_memory, LARGE)
-    return {**inspection.as_dict(), "large": large}
+    large = SLOWER * disk.memory_to_read(packed) > min(inspection["free_memory"], LARGE)
+    return {**inspection, "large": large}
 
 
 def _visible_labels(
