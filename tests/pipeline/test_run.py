@@ -1,7 +1,7 @@
 """run() and compare(): the same splits, the same budget, and what is left when something fails."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from statistics import fmean
 
@@ -10,7 +10,17 @@ import torch
 
 from evengraph.core.files import write_json
 from evengraph.datasets import toy
-from evengraph.methods import GCN, METHODS, MLP, Boosting, Logistic, Reweight, UniGNN, portfolio
+from evengraph.methods import (
+    GCN,
+    METHODS,
+    MLP,
+    Boosting,
+    Logistic,
+    Method,
+    Reweight,
+    UniGNN,
+    portfolio,
+)
 from evengraph.methods.bases.method import SHARED_SEARCH_SPACE
 from evengraph.metrics.evaluation import evaluate
 from evengraph.ops import sparse
@@ -26,6 +36,7 @@ from evengraph.pipeline.run import (
     run,
     seed_score,
 )
+from evengraph.report.run_page import render_page
 from evengraph.splits import Natural, Step
 from small_graphs import small_task
 
@@ -199,6 +210,7 @@ def test_only_splits_that_all_methods_have_are_compared(graph):
     comparison = compare_results(plan, found)
     assert comparison.seeds == found.seeds == [0]
     assert comparison.stopped
+    assert found.interrupted
     assert not comparison.as_dict()["complete"]
     found.failed["mlp"] = Failure(reason="no luck")
     assert compare_results(plan, found).failed == {"mlp": "no luck"}
@@ -341,8 +353,27 @@ def test_a_method_that_fails_is_left_out(graph, monkeypatch):
     assert not found.stopped
     assert sum(isinstance(result, Failure) for _, result in seen) == 1
     assert not found.as_dict()["complete"]
-    with pytest.raises(ValueError, match=r"No method ran; Re-weight: The loss became nan\."):
-        compare(graph, {"reweight": Reweight()}, Natural(), seeds=[0])
+    bad = {"reweight": Reweight(), "unignn": UniGNN(clusters_per_class=900)}
+    with pytest.raises(ValueError, match=r"ran\. Re-weight: The loss became nan\. Uni-GNN: clus"):
+        compare(graph, bad, Natural(), seeds=[0])
+
+
+@dataclass(kw_only=True, eq=False)
+class Shares(Method):
+    """Predicts the class shares of training, and has no history of it."""
+
+    def _fit(self, task):
+        self.shares_ = task.class_counts / task.class_counts.sum()
+
+    def _logits(self, graph):
+        return self.shares_.log().expand(graph.num_nodes, -1)
+
+
+def test_a_method_needs_no_history(graph):
+    (result,) = run(plan_of(graph, Shares(), seeds=[0])).results
+    (one,) = result["runs"]
+    assert (one["stages"], one["epochs"], one["history"]) == (0, 0, {"loss": [], "score": []})
+    assert "no training history" in render_page(result)
 
 
 def test_when_time_runs_out_whole_splits_count(graph, monkeypatch):

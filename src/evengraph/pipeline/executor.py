@@ -179,7 +179,7 @@ def score(
         ranking = task.graph.y[task.test] == positive, probabilities[task.test, positive]
         base_rates = base_rate_sweep(*ranking, values["tuned_threshold"], job.costs) or None
         curve = precision_recall_points(*ranking) or None
-    (main,) = (history for history in method.history_ if history.main)
+    main = next((history for history in method.history_ if history.main), History())
     auto = [name for name, value in method.get_params().items() if value == "auto"]
     record = Record(
         seed=job.seed,

@@ -218,10 +218,11 @@ class TableModel:
             seeds=seeds,
             costs=self.costs,
         )
-        positive = positive_index(plan.task(seeds[0]), self.positive)  # fails before training
+        if self.positive is not None:  # fails before training; the rarer one may differ by split
+            plan = plan.with_positive(positive_index(plan.task(seeds[0]), self.positive))
         where = str(pick_device(device))
         executor = Executor(device=where, keep_interrupted=True, progress=progress)
-        outcome = run(plan.with_positive(positive), executor, keep_best=True)
+        outcome = run(plan, executor, keep_best=True)
         for failure in outcome.failed.values():
             raise failure.error or ValueError(failure.reason)
         best = outcome.fits[""].best
