@@ -145,6 +145,8 @@ def test_former_names_of_options_are_accepted_with_a_hint(shop, capsys):
     assert results[0]["seeds"] == results[1]["seeds"] == [6]
     assert results[0]["mean"] == results[1]["mean"]
     assert "--splits 6-6" in results[0]["command"]
+    assert call("data", "list", "--data-root", shop) == 0
+    assert capsys.readouterr().err == "Hint: --data-root is now the variable EVENGRAPH_DATA.\n"
     assert call("compare", "toy", "--methods=gnc") == 2
     assert "Hint: --methods is now --method.\nError: Unknown method 'gnc'" in (
         capsys.readouterr().err

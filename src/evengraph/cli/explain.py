@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from evengraph.cli.console import err, out, print_written
-from evengraph.cli.options import OWN_FILES, Align, Columns, column_options
+from evengraph.cli.options import OWN_FILES, Align, Columns, column_options, former
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evengraph.pipeline.explanation import Explanation
 
 
-@column_options("label", "id", "source", "target")
+@column_options("id", "source", "target")
 def explain(
     model: Annotated[Path, typer.Argument(help="Folder that evengraph run --save wrote.")],
     node: Annotated[str, typer.Argument(help="Id of the node.")],
@@ -41,6 +41,7 @@ def explain(
         str | None,
         typer.Option("--known-edges", help="Known edges table.", rich_help_panel=OWN_FILES),
     ] = None,
+    label: Annotated[str | None, former("is not needed: labels come from the model")] = None,
 ) -> None:
     """Show which columns, labelled nodes and clusters a prediction rests on, and draw them."""
     from evengraph.core.files import write_atomic
@@ -55,7 +56,6 @@ def explain(
         raise ValueError("--new-edges goes with --new-nodes, which names the table of new nodes.")
     if new_nodes is not None and new_edges is None and table_suffix(new_nodes):
         raise ValueError(f"--new-edges must name the edges table that belongs to {new_nodes}.")
-    columns.pop("label", None)  # accepted, but labels come from the model
     table_model = TableModel.load(model)
     trained_on = table_model.info.trained_on
     if data is None and edges is not None and trained_on is not None:
