@@ -374,8 +374,8 @@ class RunFiles:
 
     def write_comparison(self, comparison: Comparison, values: dict[str, Any]) -> str:
         """Write comparison.html, .csv and .json; returns the line to print."""
-        from evengraph.core.files import write_json
-        from evengraph.pipeline.comparison import write_comparison
+        from evengraph.core.files import csv_text, write_atomic, write_json
+        from evengraph.pipeline.comparison import comparison_rows
         from evengraph.report.compare_page import render_comparison
         from evengraph.report.page import Link, write_html
 
@@ -383,7 +383,8 @@ class RunFiles:
         line = f"{written(page)}\n  .csv and .json beside it, and a page of each method"
         values |= {"dataset": self.plan.dataset, "command": typed_command()}
         values["commands"] = self._commands_after(comparison.verdict.take)
-        write_comparison(comparison.standings, comparison.pairs, table)
+        rows = comparison_rows(comparison.standings, comparison.pairs)
+        write_atomic(csv_text(rows).encode(), table)
         write_json(values, content)
         names = [one.label for one in comparison.standings]
         pages = {name: relpath(self.folders[name] / PAGE, self.folder) for name in names}

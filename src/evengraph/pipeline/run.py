@@ -31,7 +31,7 @@ from evengraph.metrics.binary import positive_class
 from evengraph.metrics.decisions import Costs, RiskCurve
 from evengraph.metrics.evaluation import Validation
 from evengraph.metrics.registry import METRICS, comparable_metrics
-from evengraph.pipeline.comparison import Comparison, Standing, conclude
+from evengraph.pipeline.comparison import ONE_SPLIT, Comparison, Standing, compare_pairs, judge
 from evengraph.pipeline.executor import (
     Executor,
     Failure,
@@ -45,7 +45,7 @@ from evengraph.pipeline.executor import (
 from evengraph.pipeline.model_info import Refit
 from evengraph.pipeline.parameters import PAPER, paper_cell
 from evengraph.pipeline.sources import GraphOnDisk, open_source
-from evengraph.splits import SplitProtocol
+from evengraph.splits import ByTime, Folds, Given, SplitProtocol
 
 
 class Splits:
@@ -441,22 +441,43 @@ def compare_results(plan: RunPlan, outcome: RunResults) -> Comparison:
         reasons = (f"{', '.join(names)}: {reason}" for reason, names in titles.items())
         raise ValueError(f"No method ran. {' '.join(reasons)}")
     overlap = plan.splits.overlap(plan.graph, outcome.seeds)  # before the others: draws splits
-    counts, positive = plan.splits.class_counts, plan.positive
+    counts, positive, protocol = plan.splits.class_counts, plan.positive, plan.protocol
     if len(counts) == 2 and positive is None:
         positive = positive_class(counts)
-    return conclude(
-        standings,
-        plan.methods,
-        plan.protocol,
-        metric=plan.metric,
+    ranked = sorted(standings, key=lambda standing: -fmean(standing.values(plan.metric)))
+    fixed = isinstance(protocol, Given | ByTime)  # every seed gives the same split
+    pairs = compare_pairs(
+        {standing.label: standing.values(plan.metric) for standing in ranked},
         overlap=overlap,
+        independent=not isinstance(protocol, Folds),
+        fixed=fixed,
+    )
+    alone = [label for label, method in plan.methods.items() if not method.uses_graph]
+    verdict = judge(ranked, pairs, plan.metric, alone=alone, fixed=fixed)
+    sentences, guessing = verdict.sentences, 100 / len(counts)
+    if max(fmean(one.values("balanced_accuracy")) for one in standings) <= guessing + 1:
+        sentences = (
+            f"No method is better than guessing, which has a balanced accuracy of {guessing:.1f}: "
+            "the rare classes are not found. More labels, other features or a class-weighted "
+            "method may help.",
+        )
+    plain = (str, int, float, bool, type(None))  # what JSON can hold
+    params = {name: value for name, value in vars(protocol).items() if isinstance(value, plain)}
+    return Comparison(
+        metric=plan.metric,
+        protocol={"name": plan.imbalance, **params},
+        seeds=outcome.seeds,
+        wanted=len(plan.seeds),
+        overlap=overlap,
+        budget=plan.budget,
+        standings=ranked,
+        pairs=pairs,
+        failed=failed,
+        verdict=replace(verdict, sentences=(*sentences, ONE_SPLIT) if fixed else sentences),
         positive=positive,
         classes=plan.splits.classes,
         class_counts=counts.tolist(),
-        seeds=outcome.seeds,
-        wanted=len(plan.seeds),
-        budget=plan.budget,
-        failed=failed,
+        fixed=fixed,
         stopped=outcome.stopped,
         environment=standings[0].result["environment"],
     )
