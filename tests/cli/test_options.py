@@ -44,8 +44,6 @@ def test_methods():
     assert parse_methods("gcn") == ["gcn"]
     assert parse_methods("lte4g, gcn,lte4g") == ["lte4g", "gcn"]
     assert parse_methods("all") == list(METHODS)
-    with pytest.raises(ValueError, match="Did you mean lte4g"):
-        parse_methods("gcn,lte4")
 
 
 def test_settings_go_to_the_methods_that_have_them():
@@ -80,10 +78,6 @@ def test_parameters_of_candidates_are_set_elsewhere():
 def test_protocols():
     assert make_protocol("step", {"minority": 2}) == Step(minority=2)
     assert make_protocol("natural", {}) == Natural()
-    with pytest.raises(ValueError, match="Did you mean step"):
-        make_protocol("steps", {})
-    with pytest.raises(ValueError, match=r"natural has no --ratio; its options: --train, --val"):
-        make_protocol("natural", {"ratio": 0.1})
 
 
 def make_app(*names):

@@ -274,6 +274,23 @@ def test_the_unit_of_weights_does_not_matter():
     assert equal.dtype == np.float32
 
 
+@pytest.mark.parametrize("weight", [None, torch.tensor([1.0, 1.0, 3.0, 3.0])])
+def test_a_graph_is_normalised_once_per_kind_until_it_changes(weight):
+    graph = weighted(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), weight)
+
+    def normalised(how="row"):
+        return propagation_matrix(weighted_adjacency(graph), CPU, how=how)
+
+    with torch.inference_mode():
+        alone = normalised()
+    first = normalised()
+    assert first is not alone
+    assert normalised() is first
+    assert normalised("symmetric") is not first
+    graph.edge_index[:, :2] = torch.tensor([[3, 4], [4, 3]])
+    assert not torch.equal(normalised().matrix.to_dense(), first.matrix.to_dense())
+
+
 def test_means_over_neighbours_count_weights():
     edge_index = torch.tensor([[0, 0, 1, 2], [1, 2, 0, 0]])
     matrix = undirected_adjacency(edge_index, 4, torch.tensor([1.0, 3.0, 1.0, 3.0]))

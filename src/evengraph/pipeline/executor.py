@@ -178,7 +178,7 @@ def score(
         ranking = task.graph.y[task.test] == positive, probabilities[task.test, positive]
         base_rates = base_rate_sweep(*ranking, values["tuned_threshold"], job.costs) or None
         curve = precision_recall_points(*ranking) or None
-    (main,) = (history for history in method.history_ if history.main)
+    main = next((history for history in method.history_ if history.main), History())
     auto = [name for name, value in method.get_params().items() if value == "auto"]
     record = Record(
         seed=job.seed,
@@ -281,7 +281,7 @@ def _process_memory(name: str) -> float | None:
 
 
 @contextmanager
-def connected_ray(address: str | None = None, cores: int | None = None) -> Iterator[Any]:
+def connected_ray(address: str | None = None) -> Iterator[Any]:
     """The module `ray`, connected to a cluster; a connection that exists is used and left open."""
     try:
         import ray
@@ -291,7 +291,7 @@ def connected_ray(address: str | None = None, cores: int | None = None) -> Itera
 
     started = not ray.is_initialized()
     if started:
-        new = {} if address else {"num_cpus": cores, "include_dashboard": False}
+        new = {} if address else {"include_dashboard": False}
         try:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **new)
         except Exception as error:  # of no class of its own where a start takes too long
@@ -304,8 +304,6 @@ def connected_ray(address: str | None = None, cores: int | None = None) -> Itera
 
 
 OnEnd = Callable[[Job, Result], None]
-OnStart = Callable[[Job], Callback | None]
-OnFit = Callable[[Job, FittedMethod], None]
 GPU_MEMORY = 4 * 2**30  # bytes for each process on one GPU
 DIED = "The worker process died twice while running this job, most likely out of memory."
 
@@ -343,8 +341,10 @@ class Executor:
     deadline: float | None = None  # as time() counts, after which fits end without a result
     keep_interrupted: bool = False  # a fit that Ctrl-C ended counts, with its best weights so far
     journal: Journal = field(default_factory=Journal)
-    on_start: OnStart | None = None  # returns a callback for the epochs of a fit, or None
-    on_fit: OnFit | None = None  # called in this process only
+    on_start: Callable[[Job], Callback | None] | None = (
+        None  # returns a callback for the epochs of a fit, or None
+    )
+    on_fit: Callable[[Job, FittedMethod], None] | None = None  # called in this process only
     progress: bool | None = False  # whether a fit draws its own bar; None means on a terminal
     sharing: int = 1  # how many runs share the device, each in its own process
 
