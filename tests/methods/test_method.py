@@ -246,6 +246,9 @@ def test_masks_may_change_between_fits():
     task.train[more], task.test[more] = True, False
     method.fit(task, seed=0)
     assert method.labelled_.nodes.numel() == before + 7
+    task.train[task.graph.y == 1] = False
+    with pytest.raises(ValueError, match="Class 1 has no training node"):
+        method.fit(task, seed=0)
 
 
 # As scikit-learn's tools use it.

@@ -6,7 +6,7 @@ import csv
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
@@ -705,7 +705,7 @@ LARGE = 1e9  # features from which on single precision may overflow: they are mu
 def check_task(task: Task) -> None:
     """Raise ValueError for a task that nothing can be learnt from."""
     check_graph(task.graph)
-    counts = task.class_counts
+    counts = replace(task).class_counts  # masks may have changed since they were counted
     if counts.min() < 1:
         empty = int(counts.argmin())
         name = f" ({task.class_names[empty]})" if task.class_names else ""
