@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import final
 
 from evengraph.methods.bases.method import BACKBONE_TITLES
-from evengraph.methods.bases.network import NetworkKind, NetworkMethod
-from evengraph.nn.networks import Backbone
+from evengraph.methods.bases.network import ComparisonMethod
 
 
 @final
 @dataclass(kw_only=True)
-class GCN(NetworkMethod):
+class GCN(ComparisonMethod):
     """Two graph convolutions and a linear layer, with no treatment of class imbalance.
 
     Cost:
@@ -31,9 +30,6 @@ class GCN(NetworkMethod):
     other_names = ("gnn", "gat", "sage", "graphsage")
     role = "baseline"
     suits_heterophily = True
-
-    backbone: Backbone = "gcn"
-    network: NetworkKind = "comparison"
 
     @property
     def full_title(self) -> str:

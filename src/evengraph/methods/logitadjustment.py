@@ -7,14 +7,13 @@ from typing import final
 
 from torch import Tensor
 
-from evengraph.methods.bases.network import NetworkKind, NetworkMethod
-from evengraph.nn.networks import Backbone
+from evengraph.methods.bases.network import ComparisonMethod
 from evengraph.ops.losses import ClassTerms, log_sizes
 
 
 @final
 @dataclass(kw_only=True)
-class LogitAdjustment(NetworkMethod):
+class LogitAdjustment(ComparisonMethod):
     """Raise the logits of frequent classes in training, by the logarithm of their sizes.
 
     The loss is cross-entropy of the logits plus `tau` log(n) for a class of n labelled nodes;
@@ -35,8 +34,6 @@ class LogitAdjustment(NetworkMethod):
     search_space = {"tau": (0.5, 1.0, 1.5)}
     limits = {"tau": 0}
 
-    backbone: Backbone = "gcn"
-    network: NetworkKind = "comparison"
     tau: float = 1.0
 
     def _class_terms(self, class_counts: Tensor) -> ClassTerms:

@@ -7,14 +7,13 @@ from typing import final
 
 from torch import Tensor
 
-from evengraph.methods.bases.network import NetworkKind, NetworkMethod
-from evengraph.nn.networks import Backbone
+from evengraph.methods.bases.network import ComparisonMethod
 from evengraph.ops.losses import ClassTerms, prior_offsets
 
 
 @final
 @dataclass(kw_only=True)
-class PCSoftmax(NetworkMethod):
+class PCSoftmax(ComparisonMethod):
     """Train with the plain loss, then divide each class's probability by its size.
 
     A network trained on unequal classes predicts frequent ones too often. The logarithm of the
@@ -29,9 +28,6 @@ class PCSoftmax(NetworkMethod):
     """
 
     title = "PC-softmax"
-
-    backbone: Backbone = "gcn"
-    network: NetworkKind = "comparison"
 
     def _class_terms(self, class_counts: Tensor) -> ClassTerms:
         return ClassTerms(predict_offsets=prior_offsets(class_counts))
