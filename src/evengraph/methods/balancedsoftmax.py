@@ -25,6 +25,9 @@ class BalancedSoftmax(ComparisonMethod, MarginMethod):
     Cost:
         O(E h + nnz(X) h) per epoch, as GCN.
 
+    Departs:
+        The meta sampler, which draws the paper's batches, has no use here: an epoch has all nodes.
+
     Reference:
         Ren, Yu, Sheng, Ma, Zhao, Yi and Li, "Balanced Meta-Softmax for Long-Tailed Visual
         Recognition", NeurIPS 2020.
@@ -35,6 +38,7 @@ class BalancedSoftmax(ComparisonMethod, MarginMethod):
     suits_heterophily = True
 
     def _class_terms(self, class_counts: Tensor) -> ClassTerms:
+        # the softmax of n_c exp(z_c) is that of the logits z_c + log n_c
         return ClassTerms(train_offsets=log_sizes(class_counts))
 
     def _loss(self, task: Task) -> Callable[[Tensor], Tensor]:

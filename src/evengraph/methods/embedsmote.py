@@ -69,6 +69,7 @@ class EmbedSMOTE(BackboneMethod):
             with torch.no_grad():
                 score = validation_score(net.linear(net.embed(first, inputs)), task)
             rows = net.embed(first, inputs, dropout=True)[nodes]
+            # h_i + u (h_nn(i) - h_i), u uniform in [0, 1)
             new, _ = interpolate(rows, labels, copies, random_shares(copies, num_classes))
             return cross_entropy(net.linear(torch.cat([rows, new])), all_labels), score
 

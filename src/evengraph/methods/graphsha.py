@@ -97,6 +97,7 @@ class GraphSHA(ComparisonMethod):
             nonlocal last
             pairs, new, ends = make(last)
             share = pairs.shares.unsqueeze(1)
+            # features: delta x_anchor + (1 - delta) x_partner, delta ~ Beta(1, beta)
             mixed = share * x[pairs.sources] + (1 - share) * x[pairs.targets]
             attached = attach(ends, new, torch.ones_like(ends).to(x), mixed.shape[0])
             first = net.encoder(StackedFeatures(inputs.x, mixed), attached)
@@ -122,6 +123,7 @@ class GraphSHA(ComparisonMethod):
         anchors = wanted[labels] > 0
         row = anchors.cumsum(0) - 1  # of an anchor in `walks`
         propagation, reach = propagation_matrix(matrix, device), self.reach
+        # teleport (I - (1 - teleport) P)^-1, the rows of the anchors
         walks = pagerank_rows(propagation, nodes[anchors], teleport=self.teleport, keep=reach)
         numbers = count()
 

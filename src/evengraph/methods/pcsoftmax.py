@@ -22,6 +22,10 @@ class PCSoftmax(ComparisonMethod):
     Cost:
         O(E h + nnz(X) h) per epoch, as GCN.
 
+    Departs:
+        The target distribution is uniform. The paper's other proposal, a regularised loss, is left
+        out.
+
     Reference:
         Hong, Han, Choi, Seo, Kim and Chang, "Disentangling Label Distribution for Long-Tailed
         Visual Recognition", CVPR 2021.
@@ -30,4 +34,5 @@ class PCSoftmax(ComparisonMethod):
     title = "PC-softmax"
 
     def _class_terms(self, class_counts: Tensor) -> ClassTerms:
+        # p(c | x) / n_c, normalised, is the softmax of z_c - log n_c
         return ClassTerms(predict_offsets=prior_offsets(class_counts))
