@@ -3,7 +3,6 @@
 import pytest
 import torch
 from oracles import (
-    check_chosen,
     check_losses,
     dense_conv,
     dense_linear,
@@ -48,12 +47,6 @@ def test_probabilities_equal_the_formula(layers, how, backbone):
     expected = dense_linear(net.linear, dense_embed(net, task, how)).softmax(1)
     values = method.predict_proba(task.graph).double()
     torch.testing.assert_close(values, expected, rtol=1e-4, atol=1e-6)
-
-
-def test_the_best_is_chosen_without_new_points():
-    task = small_task()
-    for layers in (1, 2):
-        check_chosen(EmbedSMOTE(layers=layers, max_epochs=20).fit(task, seed=0), task)
 
 
 @pytest.mark.parametrize("times", [1, 3])

@@ -6,7 +6,6 @@ import math
 import pytest
 import torch
 from oracles import (
-    check_chosen,
     dense_conv,
     dense_graph,
     dense_linear,
@@ -292,14 +291,6 @@ def test_new_nodes_on_a_graph_with_virtual_ones(watched, monkeypatch, layers):
     assert method.history_[0].loss[0] == pytest.approx(expected.item(), rel=1e-5)
     torch.testing.assert_close(watched[1][0].logits.double(), values[:150], rtol=1e-4, atol=1e-5)
     assert scored[0] is logits  # chosen as it will answer: without virtual nodes
-
-
-@over_backbones
-@pytest.mark.parametrize("links", ["none", "BAT0", "BAT1"])
-def test_the_best_is_chosen_on_the_graph_itself(backbone, links):
-    task = small_task()
-    method = GraphENS(max_epochs=20, hidden=16, backbone=backbone, links=links)
-    check_chosen(method.fit(task, seed=0), task)
 
 
 @over_backbones

@@ -8,8 +8,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import (
-    DENSE,
-    check_chosen,
     check_losses,
     dense_classify,
     dense_conv,
@@ -24,7 +22,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from evengraph.core.rng import seeded
-from evengraph.methods import GCN, GraphSMOTE, graphsmote
+from evengraph.methods import GraphSMOTE, graphsmote
 from evengraph.methods.graphsmote import candidate_links
 from evengraph.nn.networks import EdgeDecoder
 from evengraph.ops.sparse import Sparse
@@ -195,15 +193,6 @@ def test_the_classification_loss_trains_the_decoder_in_one_case_only(decoders):
     assert not moved(decoders, variant="T", sound=True)
 
 
-@pytest.mark.parametrize("fields", [{}, {"normalisation": "symmetric"}, {"variant": "O"}])
-def test_equal_classes_make_it_a_gcn(fields):
-    task = task_with(6, 6, 6)
-    method = GraphSMOTE(max_epochs=5, **QUICK | fields).fit(task, seed=0)
-    how = fields.get("normalisation", "row")
-    plain = GCN(hidden=8, dropout=0, max_epochs=5, normalisation=how).fit(task, seed=0)
-    assert method.history_[0].loss == pytest.approx(plain.history_[0].loss, rel=1e-4)
-
-
 # Reconstruction.
 
 
@@ -249,23 +238,6 @@ def test_classification_starts_from_what_pretraining_learnt(decoders):
 
 
 # What is classified.
-
-
-def test_the_best_is_chosen_on_the_graph_without_new_nodes():
-    task = small_task()
-    for variant in ("T", "O"):
-        method = GraphSMOTE(variant=variant, max_epochs=20, pretrain_epochs=2).fit(task, seed=0)
-        check_chosen(method, task)
-
-
-@pytest.mark.parametrize("how", ["row", "symmetric"])
-def test_probabilities_equal_the_formula(how):
-    task = small_task()
-    method = GraphSMOTE(max_epochs=3, normalisation=how).fit(task, seed=0)
-    matrix = DENSE[how](dense_graph(task.graph))
-    expected = dense_logits(method.net_, task.graph.x, matrix).softmax(1)
-    values = method.predict_proba(task.graph).double()
-    torch.testing.assert_close(values, expected, rtol=1e-4, atol=1e-6)
 
 
 def test_a_class_of_one_gets_its_own_embedding_again(monkeypatch):

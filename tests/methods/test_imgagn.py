@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from oracles import check_chosen, dense_classify, dense_conv, dense_graph, labelled, task_with
+from oracles import dense_classify, dense_conv, dense_graph, labelled, task_with
 from torch.nn.functional import cross_entropy
 
 from evengraph.methods import ImGAGN, imgagn
@@ -144,8 +144,3 @@ def test_without_rare_classes_it_is_the_plain_network_and_a_critic():
     plain = cross_entropy(method.net_(*method._inputs(task.graph))[nodes], labels)
     critic = method.history_[0].loss[0] - plain.item()
     assert 0.3 < critic < 1.2  # of two kinds, untrained
-
-
-def test_it_validates_on_the_graph_itself():
-    task = small_task()
-    check_chosen(ImGAGN(max_epochs=30).fit(task, seed=0), task)
