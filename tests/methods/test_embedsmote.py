@@ -13,7 +13,7 @@ from oracles import (
 )
 from torch.nn.functional import cross_entropy
 
-from evengraph.methods import EmbedSMOTE, Reweight, embedsmote
+from evengraph.methods import EmbedSMOTE, embedsmote
 from small_graphs import small_task
 
 SHARE = 0.3
@@ -59,15 +59,6 @@ def test_a_single_node_merely_counts_more_often(times):
     assert loss == pytest.approx(cross_entropy(logits, labels, weight).item(), rel=1e-5)
 
 
-def test_filled_up_every_class_has_equal_say():
-    task = task_with(6, 6, 1)
-    method, loss = first_loss(EmbedSMOTE(copies=0), task)
-    nodes, labels = labelled(task)
-    logits = dense_linear(method.net_.linear, dense_embed(method.net_, task))[nodes]
-    weight = Reweight(balance=True)._class_terms(task.class_counts).weights.double()
-    assert loss == pytest.approx(cross_entropy(logits, labels, weight).item(), rel=1e-5)
-
-
 def nearest(rows):
     """For each row the nearest other."""
     distance = torch.cdist(rows, rows) + torch.eye(rows.shape[0]) * 1e9
@@ -90,19 +81,6 @@ def test_new_points_lie_between_and_move_both_ends(one_share, size, layers):
 
     start, _ = first_loss(method, task)
     check_losses(method, task, start.net_, loss)
-
-
-def test_equal_classes_have_no_new_points():
-    task = task_with(6, 6, 6)
-    method = EmbedSMOTE(hidden=8, dropout=0, max_epochs=4)
-    nodes, labels = labelled(task)
-    start, _ = first_loss(method, task)
-    check_losses(
-        method,
-        task,
-        start.net_,
-        lambda net: cross_entropy(dense_linear(net.linear, dense_embed(net, task))[nodes], labels),
-    )
 
 
 def test_new_points_are_drawn_anew_in_every_epoch(monkeypatch):
