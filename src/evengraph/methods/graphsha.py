@@ -68,7 +68,13 @@ class GraphSHA(ComparisonMethod):
     """
 
     search_space = {"fill": (False, True)}
-    limits = {"warmup": 0, "reach": 1, "teleport": "fraction", "temperature": "positive", "beta": 0}
+    limits = {
+        "warmup": 0,
+        "reach": 1,
+        "teleport": "fraction",
+        "temperature": "positive",
+        "beta": "positive",
+    }
 
     warmup: int = 5
     temperature: float = 2.0
@@ -80,7 +86,6 @@ class GraphSHA(ComparisonMethod):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_limit("teleport", self.teleport, "positive")
-        check_limit("beta", self.beta, "positive")
 
     def _fit(self, task: Task) -> None:
         graph, nodes, device = task.graph, task.train_nodes, task.graph.x.device
