@@ -9,13 +9,14 @@ from typing import final
 from torch import Tensor
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.network import ComparisonMethod, MarginMethod
+from evengraph.methods.bases.network import MarginMethod, NetworkKind, NetworkMethod
+from evengraph.nn.networks import Backbone
 from evengraph.ops.losses import ClassTerms, class_loss, log_sizes
 
 
 @final
 @dataclass(kw_only=True)
-class BalancedSoftmax(ComparisonMethod, MarginMethod):
+class BalancedSoftmax(NetworkMethod, MarginMethod):
     """Multiply each class by its size in the training softmax, so the network need not learn it.
 
     The loss is cross-entropy of a softmax in which a class with n labelled nodes counts n times;
@@ -36,6 +37,9 @@ class BalancedSoftmax(ComparisonMethod, MarginMethod):
     title = "Balanced softmax"
     search_space = {"margin": ("none", "tam")}
     suits_heterophily = True
+
+    backbone: Backbone = "gcn"
+    network: NetworkKind = "comparison"
 
     def _class_terms(self, class_counts: Tensor) -> ClassTerms:
         # the softmax of n_c exp(z_c) is that of the logits z_c + log n_c

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.network import ComparisonMethod
+from evengraph.methods.bases.network import NetworkKind, NetworkMethod
 from evengraph.metrics.multiclass import validation_score
+from evengraph.nn.networks import Backbone
 from evengraph.ops.losses import NamedLoss, labelled_loss
 from evengraph.ops.sparse import weighted_adjacency
 from evengraph.ops.synthesis import StackedFeatures, Variant, VirtualNodes
@@ -18,7 +19,7 @@ from evengraph.ops.synthesis import StackedFeatures, Variant, VirtualNodes
 
 @final
 @dataclass(kw_only=True)
-class BAT(ComparisonMethod):
+class BAT(NetworkMethod):
     """Link uncertain nodes to virtual nodes of the other classes that they may belong to.
 
     Rare classes suffer from distant labels and neighbours of other classes rather than from small
@@ -48,6 +49,8 @@ class BAT(ComparisonMethod):
 
     search_space = {"variant": ("BAT0", "BAT1"), "loss": ("cross_entropy", "reweight")}
 
+    backbone: Backbone = "gcn"
+    network: NetworkKind = "comparison"
     variant: Variant = "BAT1"
     loss: NamedLoss = "cross_entropy"
 

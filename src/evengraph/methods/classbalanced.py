@@ -7,13 +7,14 @@ from typing import final
 
 from torch import Tensor
 
-from evengraph.methods.bases.network import ComparisonMethod
+from evengraph.methods.bases.network import NetworkKind, NetworkMethod
+from evengraph.nn.networks import Backbone
 from evengraph.ops.losses import ClassTerms, effective_number_weights
 
 
 @final
 @dataclass(kw_only=True)
-class ClassBalanced(ComparisonMethod):
+class ClassBalanced(NetworkMethod):
     """Weight classes by one over their effective size, which grows more slowly than their size.
 
     The more nodes a class has, the less a further one adds: n nodes count as
@@ -37,6 +38,8 @@ class ClassBalanced(ComparisonMethod):
     title = "Class-balanced"
     limits = {"beta": "fraction"}
 
+    backbone: Backbone = "gcn"
+    network: NetworkKind = "comparison"
     beta: float = 0.9999
 
     def _class_terms(self, class_counts: Tensor) -> ClassTerms:

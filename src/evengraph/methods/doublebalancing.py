@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from typing import final
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.network import BackboneMethod, double_balancing_epoch
+from evengraph.methods.bases.network import NetworkMethod, double_balancing_epoch
+from evengraph.nn.networks import Backbone
 from evengraph.ops.losses import NamedLoss
 from evengraph.ops.sparse import Normalisation
 
 
 @final
 @dataclass(kw_only=True)
-class DoubleBalancing(BackboneMethod):
+class DoubleBalancing(NetworkMethod):
     """Self-training with one balanced loss on labels and one on pseudo-labels.
 
     In every epoch each unlabelled node with at least the mean confidence gets its predicted class
@@ -49,6 +50,7 @@ class DoubleBalancing(BackboneMethod):
 
     hidden: int = 128
     normalisation: Normalisation = "symmetric"
+    backbone: Backbone = "gcn"
     loss: NamedLoss = "balanced_softmax"
     pseudo_weight: float = 1.0
 

@@ -10,16 +10,16 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.network import BackboneMethod
+from evengraph.methods.bases.network import NetworkMethod
 from evengraph.metrics.multiclass import validation_score
-from evengraph.nn.networks import CONVS, Inputs, relu_dropout
+from evengraph.nn.networks import CONVS, Backbone, Inputs, relu_dropout
 from evengraph.ops.sparse import Sparse
 from evengraph.ops.synthesis import interpolate, plan_copies, random_shares, rare_classes
 
 
 @final
 @dataclass(kw_only=True)
-class EmbedSMOTE(BackboneMethod):
+class EmbedSMOTE(NetworkMethod):
     """Add points between the embeddings of rare labelled nodes, in every epoch.
 
     A graph convolution embeds the nodes. A new point lies between the embedding of a rare labelled
@@ -51,6 +51,7 @@ class EmbedSMOTE(BackboneMethod):
     _net_name = "embedder"
     limits = {"copies": 0, "minority": 0, "layers": 1}
 
+    backbone: Backbone = "gcn"
     copies: int = 1
     minority: int = 0
     layers: int = 1

@@ -9,13 +9,14 @@ from typing import final
 from torch import Tensor
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.network import ComparisonMethod
+from evengraph.methods.bases.network import NetworkKind, NetworkMethod
+from evengraph.nn.networks import Backbone
 from evengraph.ops.losses import focal_cross_entropy, inverse_class_weights
 
 
 @final
 @dataclass(kw_only=True)
-class Focal(ComparisonMethod):
+class Focal(NetworkMethod):
     """Reduce the loss of nodes that are already classified well: cross-entropy times (1 - p)^gamma.
 
     Nodes of frequent classes are soon predicted with a high probability p and then count for
@@ -38,6 +39,8 @@ class Focal(ComparisonMethod):
     search_space = {"gamma": (1.0, 2.0), "balance": (False, True)}
     limits = {"gamma": 0}
 
+    backbone: Backbone = "gcn"
+    network: NetworkKind = "comparison"
     gamma: float = 2.0
     balance: bool = True
 

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import final
 
 from evengraph.methods.bases.method import BACKBONE_TITLES
-from evengraph.methods.bases.network import ComparisonMethod
+from evengraph.methods.bases.network import NetworkKind, NetworkMethod
+from evengraph.nn.networks import Backbone
 
 
 @final
 @dataclass(kw_only=True)
-class GCN(ComparisonMethod):
+class GCN(NetworkMethod):
     """Two graph convolutions and a linear layer, with no treatment of class imbalance.
 
     Cost:
@@ -30,6 +31,9 @@ class GCN(ComparisonMethod):
     other_names = ("gnn", "gat", "sage", "graphsage")
     role = "baseline"
     suits_heterophily = True
+
+    backbone: Backbone = "gcn"
+    network: NetworkKind = "comparison"
 
     @property
     def full_title(self) -> str:

@@ -14,8 +14,9 @@ from torch.nn.functional import cross_entropy
 
 from evengraph.core.task import Task
 from evengraph.methods.bases.method import check_limit
-from evengraph.methods.bases.network import ComparisonMethod
+from evengraph.methods.bases.network import NetworkKind, NetworkMethod
 from evengraph.metrics.multiclass import validation_score
+from evengraph.nn.networks import Backbone
 from evengraph.ops.sparse import (
     from_scipy,
     pagerank_rows,
@@ -35,7 +36,7 @@ from evengraph.ops.synthesis import (
 
 @final
 @dataclass(kw_only=True)
-class GraphSHA(ComparisonMethod):
+class GraphSHA(NetworkMethod):
     """Enlarge rare classes with hard examples: features near another class, own neighbours.
 
     In every epoch a new node of a rare class mixes an anchor, a labelled node of the class with a
@@ -76,6 +77,8 @@ class GraphSHA(ComparisonMethod):
         "beta": "positive",
     }
 
+    backbone: Backbone = "gcn"
+    network: NetworkKind = "comparison"
     warmup: int = 5
     temperature: float = 2.0
     beta: float = 100.0

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.network import BackboneMethod
+from evengraph.methods.bases.network import NetworkMethod
 from evengraph.metrics.multiclass import validation_score
-from evengraph.nn.networks import EdgeDecoder, Reconstruction
+from evengraph.nn.networks import Backbone, EdgeDecoder, Reconstruction
 from evengraph.ops.sparse import (
     row_entries,
     take,
@@ -32,7 +32,7 @@ from evengraph.ops.synthesis import (
 
 @final
 @dataclass(kw_only=True)
-class GraphSMOTE(BackboneMethod):
+class GraphSMOTE(NetworkMethod):
     """Interpolate embeddings of rare nodes, and link the new nodes by a learnt edge decoder.
 
     An encoder embeds the nodes, and a decoder is trained to reconstruct the edges, first alone,
@@ -70,6 +70,7 @@ class GraphSMOTE(BackboneMethod):
     tuned_params = frozenset({"variant"})
     limits = {"copies": 0, "minority": 0, "pretrain_epochs": 0, "reconstruction_weight": 0}
 
+    backbone: Backbone = "gcn"
     variant: Literal["T", "O"] = "T"
     copies: int = 1
     minority: int = 0

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.network import BackboneMethod
+from evengraph.methods.bases.network import NetworkMethod
 from evengraph.metrics.multiclass import validation_score
-from evengraph.nn.networks import CONVS, GraphClassifier, GraphNetwork
+from evengraph.nn.networks import CONVS, Backbone, GraphClassifier, GraphNetwork
 from evengraph.ops.sparse import Sparse, weighted_adjacency, with_self_loops
 from evengraph.ops.synthesis import AttachedGraph, StackedFeatures, rare_classes
 
@@ -26,7 +26,7 @@ PAIR_BYTES = 1_200  # of a new node and a labelled one of its class: edges carry
 
 @final
 @dataclass(kw_only=True)
-class ImGAGN(BackboneMethod):
+class ImGAGN(NetworkMethod):
     """Fill rare classes up with generated nodes that are hard to tell from real ones.
 
     Each rare class has a generator. From noise it draws weights over the labelled nodes of the
@@ -61,6 +61,7 @@ class ImGAGN(BackboneMethod):
 
     limits = {"ratio": 0, "minority": 0, "generate_every": 1, "noise": 1}
 
+    backbone: Backbone = "gcn"
     ratio: float = 1.0
     minority: int = 0
     generate_every: int = 100

@@ -7,13 +7,14 @@ from typing import final
 
 from torch import Tensor
 
-from evengraph.methods.bases.network import ComparisonMethod
+from evengraph.methods.bases.network import NetworkKind, NetworkMethod
+from evengraph.nn.networks import Backbone
 from evengraph.ops.losses import ClassTerms, log_sizes
 
 
 @final
 @dataclass(kw_only=True)
-class LogitAdjustment(ComparisonMethod):
+class LogitAdjustment(NetworkMethod):
     """Raise the logits of frequent classes in training, by the logarithm of their sizes.
 
     The loss is cross-entropy of the logits plus `tau` log(n) for a class of n labelled nodes;
@@ -38,6 +39,8 @@ class LogitAdjustment(ComparisonMethod):
     search_space = {"tau": (0.5, 1.0, 1.5)}
     limits = {"tau": 0}
 
+    backbone: Backbone = "gcn"
+    network: NetworkKind = "comparison"
     tau: float = 1.0
 
     def _class_terms(self, class_counts: Tensor) -> ClassTerms:

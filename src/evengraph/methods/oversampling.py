@@ -8,13 +8,14 @@ from typing import final
 from torch import Tensor
 
 from evengraph.core.task import Task
-from evengraph.methods.bases.network import ComparisonMethod, EnlargedGraph
+from evengraph.methods.bases.network import EnlargedGraph, NetworkKind, NetworkMethod
+from evengraph.nn.networks import Backbone
 from evengraph.ops.synthesis import Copies
 
 
 @final
 @dataclass(kw_only=True)
-class Oversampling(ComparisonMethod):
+class Oversampling(NetworkMethod):
     """Copy the labelled nodes of rare classes, with features, links and label.
 
     A copy has the neighbours of its original, and the original itself through its self-loop.
@@ -46,6 +47,8 @@ class Oversampling(ComparisonMethod):
     limits = {"copies": 0, "minority": 0}
     _untuned_params = {"sound": True}  # later graphs have no copies
 
+    backbone: Backbone = "gcn"
+    network: NetworkKind = "comparison"
     copies: int = 1
     minority: int = 0
     sound: bool = False

@@ -7,13 +7,14 @@ from typing import final
 
 from torch import Tensor
 
-from evengraph.methods.bases.network import ComparisonMethod
+from evengraph.methods.bases.network import NetworkKind, NetworkMethod
+from evengraph.nn.networks import Backbone
 from evengraph.ops.losses import ClassTerms, prior_offsets
 
 
 @final
 @dataclass(kw_only=True)
-class PCSoftmax(ComparisonMethod):
+class PCSoftmax(NetworkMethod):
     """Train with the plain loss, then divide each class's probability by its size.
 
     A network trained on unequal classes predicts frequent ones too often. The logarithm of the
@@ -32,6 +33,9 @@ class PCSoftmax(ComparisonMethod):
     """
 
     title = "PC-softmax"
+
+    backbone: Backbone = "gcn"
+    network: NetworkKind = "comparison"
 
     def _class_terms(self, class_counts: Tensor) -> ClassTerms:
         # p(c | x) / n_c, normalised, is the softmax of z_c - log n_c

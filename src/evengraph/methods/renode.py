@@ -10,14 +10,15 @@ from torch import Tensor
 
 from evengraph.core.task import Task
 from evengraph.methods.bases.method import check_limit
-from evengraph.methods.bases.network import ComparisonMethod, MarginMethod
+from evengraph.methods.bases.network import MarginMethod, NetworkKind, NetworkMethod
+from evengraph.nn.networks import Backbone
 from evengraph.ops.losses import ClassLoss, class_loss, conflict_weights
 from evengraph.ops.sparse import weighted_adjacency
 
 
 @final
 @dataclass(kw_only=True)
-class ReNode(ComparisonMethod, MarginMethod):
+class ReNode(NetworkMethod, MarginMethod):
     """Give labelled nodes inside their class more weight than those between classes.
 
     Labels are propagated by personalised PageRank; where those of other classes reach a labelled
@@ -46,6 +47,8 @@ class ReNode(ComparisonMethod, MarginMethod):
     search_space = {"loss": ("cross_entropy", "reweight", "balanced_softmax")}
     limits = {"least": 0}
 
+    backbone: Backbone = "gcn"
+    network: NetworkKind = "comparison"
     least: float = 0.5
     most: float = 1.5
     loss: ClassLoss = "reweight"

@@ -9,14 +9,15 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from evengraph.methods.bases.network import ComparisonMethod
+from evengraph.methods.bases.network import NetworkKind, NetworkMethod
+from evengraph.nn.networks import Backbone
 from evengraph.ops.losses import ClassTerms, inverse_class_weights
 from evengraph.ops.synthesis import rare_classes
 
 
 @final
 @dataclass(kw_only=True)
-class Reweight(ComparisonMethod):
+class Reweight(NetworkMethod):
     """Give rare classes a larger weight in the loss of a GCN.
 
     A node of a rare class has weight 1 + scale, any other 1, and the loss is the weighted mean.
@@ -45,6 +46,8 @@ class Reweight(ComparisonMethod):
     limits = {"scale": 0, "minority": 0}
     _untuned_params = {"balance": True}
 
+    backbone: Backbone = "gcn"
+    network: NetworkKind = "comparison"
     scale: float = 1.0
     balance: bool = False
     minority: int = 0

@@ -10,13 +10,14 @@ from torch import Tensor
 
 from evengraph.core.rng import generator
 from evengraph.core.task import Task
-from evengraph.methods.bases.network import ComparisonMethod, EnlargedGraph
+from evengraph.methods.bases.network import EnlargedGraph, NetworkKind, NetworkMethod
+from evengraph.nn.networks import Backbone
 from evengraph.ops.synthesis import Copies, interpolate, random_shares
 
 
 @final
 @dataclass(kw_only=True)
-class SMOTE(ComparisonMethod):
+class SMOTE(NetworkMethod):
     """Add nodes between a rare labelled node and the nearest of its class, in feature space.
 
     A new node lies between a seed and the seed's nearest labelled node of the same class, and has
@@ -48,6 +49,8 @@ class SMOTE(ComparisonMethod):
     limits = {"copies": 0, "minority": 0}
     _untuned_params = {"sound": True}  # later graphs have no copies
 
+    backbone: Backbone = "gcn"
+    network: NetworkKind = "comparison"
     copies: int = 1
     minority: int = 0
     sound: bool = False

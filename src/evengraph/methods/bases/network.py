@@ -122,7 +122,13 @@ DEFAULT_NETWORK: NetworkKind = "comparison"
 class NetworkMethod(Method):
     """A method that trains a network of two graph convolutions.
 
-    By default it is trained on the labelled nodes with the terms of `_class_terms`.
+    By default it is trained on the labelled nodes with the terms of `_class_terms`. A method whose
+    users may choose the backbone or the network declares it as a parameter:
+
+        backbone: `gcn`, `sage` (GraphSAGE with means, whatever the normalisation: a node's own
+            features have separate weights) or `gat` (attention, in up to eight heads).
+        network: `comparison` has a linear layer after the convolutions; `plain` has none, uses
+            PyG's initial weights and exempts the second convolution from weight decay.
 
     Args:
         hidden: Width of both convolutions.
@@ -256,30 +262,6 @@ class NetworkMethod(Method):
             history = self._train(both, epoch, **limits, main=False, recordable=True)
             if history.interrupted:  # no classes have been learnt yet
                 raise KeyboardInterrupt
-
-
-@dataclass(kw_only=True)
-class BackboneMethod(NetworkMethod):
-    """A network method whose users choose the convolutions.
-
-    Args:
-        backbone: `gcn`, `sage` (GraphSAGE with means, whatever the normalisation: a node's own
-            features have separate weights) or `gat` (attention, in up to eight heads).
-    """
-
-    backbone: Backbone = DEFAULT_BACKBONE
-
-
-@dataclass(kw_only=True)
-class ComparisonMethod(BackboneMethod):
-    """A network method whose users choose the convolutions and what follows them.
-
-    Args:
-        network: `comparison` has a linear layer after the convolutions; `plain` has none, uses
-            PyG's initial weights and exempts the second convolution from weight decay.
-    """
-
-    network: NetworkKind = DEFAULT_NETWORK
 
 
 WARMUP = 5  # epochs before predictions are good enough for margins
