@@ -345,7 +345,7 @@ class Task:
         counts: list[int] = torch.bincount(labels[labels >= 0], minlength=self.num_classes).tolist()
         return tuple(counts)
 
-    @property
+    @cached_property
     def class_counts(self) -> Tensor:
         """Training nodes of each class, (C,)."""
         labels = self.graph.y[self.train]
@@ -355,7 +355,10 @@ class Task:
         """A task without labels outside train and validation, and without later edges."""
         labels = torch.where(self.train | self.val, self.graph.y, HIDDEN_LABEL)
         graph = bare_graph(self.graph if self.past is None else self.past, y=labels)
-        return replace(self, graph=graph, past=None)
+        hidden = replace(self, graph=graph, past=None)
+        for name in ("train_nodes", "val_nodes", "class_counts", "val_counts"):
+            getattr(hidden, name)  # each waits for a GPU: found before training, not in its epochs
+        return hidden
 
     def to(self, device: torch.device | str) -> Task:
         """A copy of the task on a device."""

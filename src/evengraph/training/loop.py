@@ -509,7 +509,7 @@ def count_bar(title: str, total: int, visible: bool | None = None) -> Iterator[C
 
 
 def _progress(columns: tuple[Any, ...], refresh_per_second: int) -> Any:
-    """A bar with a title and further columns. Only drawing needs Rich, which is optional."""
+    """A bar with a title and further columns; Rich takes its time to import."""
     from rich.progress import BarColumn, Progress, TextColumn
 
     return Progress(
