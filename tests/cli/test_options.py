@@ -24,7 +24,7 @@ from evengraph.cli.options import (
 from evengraph.datasets import DATASETS
 from evengraph.lab.sources import BEYOND, EXPERIMENTS
 from evengraph.methods import METHODS
-from evengraph.splits import Natural, Step
+from evengraph.splits import SPLITS, Natural, Step
 
 
 @pytest.mark.parametrize(
@@ -174,6 +174,34 @@ def test_names_are_those_of_the_tables():
     assert completion.methods() == list(METHODS)
     assert completion.data_sets() == list(DATASETS)
     assert completion.experiments() == [*EXPERIMENTS, *BEYOND]
+    assert completion.split_names() == list(SPLITS)
+    assert completion.other_names() == METHODS.other_names
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("run nowhere --label x", "There is no folder nowhere and no such data set"),
+        ("inspect ./nodes.csv", "./nodes.csv does not exist."),
+        ("predict nowhere t.csv", "give the folder that a model was saved in."),
+        ("run cora --method xgbost", "Did you mean boosting?"),
+        ("compare cora --split stp", "Did you mean step?"),
+    ],
+)
+def test_a_wrong_name_is_found_before_torch_is_imported(words, message):
+    code = f"""
+import sys
+from evengraph.cli import main
+try:
+    main({words.split()!r})
+finally:
+    print("torch" in sys.modules)
+"""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stdout == "False\n"
 
 
 def test_a_method_is_not_offered_twice():

@@ -36,8 +36,6 @@ GROWTH = """
 import sys
 from pathlib import Path
 
-import torch
-
 from evengraph.disk import PackedGraph
 from evengraph.methods import Boosting
 from evengraph.disk.packing import pack_toy
@@ -63,7 +61,6 @@ def growth(count, memory):
     return len(method.labelled_.nodes), resident("VmHWM") - before
 
 
-torch.set_num_threads(1)
 growth(2_000, 10**6)  # loads libraries
 print(*growth(60_000, 45 * 10**6), *growth(60_000, 10**12))
 """

@@ -16,6 +16,7 @@ import numpy
 import pytest
 import torch
 
+from evengraph.core.threads import usable_cores
 from evengraph.datasets import toy
 from evengraph.lab.reproduce import Plan, reproduce, resolve, run_stored
 from evengraph.lab.store import Store
@@ -382,7 +383,7 @@ def test_executors_have_names(options, backend, batch):
     executor = choose_executor(**{"device": "cpu", **options})
     assert (executor.backend, executor.batch) == (backend, batch)
     assert executor.device == options.get("device", "cpu")
-    assert executor.workers == options.get("workers", os.cpu_count())
+    assert executor.workers == options.get("workers", usable_cores())
     assert executor.address == options.get("address")
 
 

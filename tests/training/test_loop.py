@@ -311,17 +311,27 @@ def test_a_bar_on_a_terminal_unless_unwanted(monkeypatch, bar):
         assert len(drawn) == 1
 
 
-def test_the_bar_fills_as_patience_runs_out(updates):
+def test_the_bar_fills_and_waits_after_a_better_score(updates):
+    scores = [0.1, 0.5, 0.2, 0.3, 0.6, 0.1, 0.1, 0.1, 0.1]
     with epoch_bar("GCN", visible=True) as show:
-        show(history(0.1, 0.5, patience=4))
-        show(history(0.1, 0.5, 0.2, 0.3, patience=4))
-        show(history(0.1, 0.5, 0.2, 0.3, 0.6, patience=4))
-    assert [fields["completed"] for fields in updates] == [0, 2, 0]
-    assert {fields["total"] for fields in updates} == {4}
-    facts = updates[-1]["facts"]
+        for count in range(2, len(scores) + 1):
+            show(history(*scores[:count], patience=4))
+    shares = [fields["completed"] / fields["total"] for fields in updates]
+    assert shares == pytest.approx([1 / 5, 2 / 5, 3 / 5, 3 / 5, 5 / 8, 6 / 8, 7 / 8, 1])
+    facts = updates[3]["facts"]
     assert "epoch    4" in facts
     assert "best 60.0 at 4" in facts
-    updates.clear()
+
+
+def test_a_stage_without_a_name_is_counted_and_starts_anew(updates):
+    with epoch_bar("GCN", visible=True) as show:
+        for scores in ([0.1, 0.5, 0.4], [0.2, 0.3]):
+            show(history(*scores, patience=4))
+    assert [fields["description"] for fields in updates] == ["GCN", "GCN, stage 2"]
+    assert updates[1]["completed"] == pytest.approx(1 / 5)
+
+
+def test_a_stage_with_a_name_is_named(updates):
     with epoch_bar("seed 5", visible=True) as show:
         for stage in ("", "Double balancing on GraphSAGE", "Logistic"):
             show(replace(history(0.5), stage=stage))

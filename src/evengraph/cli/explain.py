@@ -9,6 +9,7 @@ from rich.markup import escape
 from typer import Argument, Option
 
 from evengraph.cli.console import err, out, print_written
+from evengraph.cli.opening import check_names
 from evengraph.cli.options import OWN_FILES, Align, Columns, column_options, former
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def explain(
     label: Annotated[str | None, former("is not needed: labels come from the model")] = None,
 ) -> None:
     """Show which columns, labelled nodes and clusters a prediction rests on, and draw them."""
+    check_names(model=model)
     from evengraph.core.files import write_atomic
     from evengraph.pipeline.table_model import TableModel
     from evengraph.report.node_pictures import draw_explanation

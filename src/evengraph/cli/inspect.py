@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evengraph.cli.console import err, out, print_sentence, print_written, typed_command
+from evengraph.cli.opening import check_names
 from evengraph.cli.options import (
     BENCHMARKS,
     Columns,
@@ -57,6 +58,7 @@ def inspect(
     ] = None,
 ) -> None:
     """Describe a graph before training: classes, homophily, reach of labels, leaks, advice."""
+    check_names(data, split=split_name)
     from evengraph.cli.opening import next_commands, open_data
     from evengraph.cli.training import given_split
     from evengraph.core.files import write_json

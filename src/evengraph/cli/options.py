@@ -168,6 +168,28 @@ def methods() -> list[str]:
     return [*map(str.lower, built_in), *plugins]
 
 
+def other_names() -> dict[str, str]:
+    """Names under which users look for methods, and ours for the same."""
+    texts = {
+        path.name.removesuffix(".py"): path.read_text(encoding="utf-8")
+        for path in files("evengraph").joinpath("methods").iterdir()
+        if path.name.endswith(".py")
+    }
+    lists = {
+        name: re.findall(r"^    other_names = \((.*?)\)$", text, flags=re.M | re.S)
+        for name, text in texts.items()
+    }
+    return {
+        other: name for name, found in lists.items() for other in re.findall(r'"(\w+)"', str(found))
+    }
+
+
+def split_names() -> list[str]:
+    """Names of all split protocols."""
+    text = files("evengraph").joinpath("splits", "__init__.py").read_text(encoding="utf-8")
+    return re.findall(r'^    "(\w+)": [A-Z]', text, flags=re.M)
+
+
 def experiments() -> list[str]:
     """Names of all experiments, those of the paper first."""
     text = files("evengraph").joinpath("lab", "sources.py").read_text(encoding="utf-8")

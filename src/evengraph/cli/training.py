@@ -106,9 +106,11 @@ class Display(ExitStack):
         self.close()
         if err.quiet:
             return None
+        seeds = self.plan.seeds
+        title = f"seed {job.seed} ({seeds.index(job.seed) + 1} of {len(seeds)})"
         if err.is_terminal:
-            return self.enter_context(epoch_bar(f"seed {job.seed}", visible=True))
-        return epoch_lines(f"seed {job.seed}", lambda line: err.print(escape(line), soft_wrap=True))
+            return self.enter_context(epoch_bar(title, visible=True))
+        return epoch_lines(title, lambda line: err.print(escape(line), soft_wrap=True))
 
     def end(self, job: Job, result: Result) -> None:
         """Print what a fit gave; of one in a comparison only where no bar is drawn."""

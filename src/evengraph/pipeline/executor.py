@@ -26,6 +26,7 @@ from torch_geometric.data import Data
 from evengraph.core.errors import MissingPackageError, first_line
 from evengraph.core.machine import end_with_parent, return_freed_memory
 from evengraph.core.task import Record, Task
+from evengraph.core.threads import usable_cores
 from evengraph.datasets import load
 from evengraph.fast.replicas import batching, can_replicate
 from evengraph.methods import Method, fit_many
@@ -612,7 +613,7 @@ def choose_executor(
     name: str, device: str, *, workers: int | None = None, address: str | None = None
 ) -> Executor:
     """An executor by name: here, processes or ray; auto chooses by the device and the cores."""
-    cores = workers or os.cpu_count() or 1
+    cores = workers or usable_cores()
     on_gpu = name == "auto" and not address and torch.device(device).type == "cuda"
     if name == "auto":
         name = "ray" if address else "processes"

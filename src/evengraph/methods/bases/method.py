@@ -45,6 +45,7 @@ from evengraph.core.task import (
     node_indices,
     scored_nodes,
 )
+from evengraph.core.threads import limited_threads
 from evengraph.fast import form_of
 from evengraph.methods.bases.saving import (
     Labelled,
@@ -271,7 +272,8 @@ class Method(ABC):
                     message = f"{message.partition(';')[0].rstrip('.')}.{large}"
                 raise FloatingPointError(message) from None
 
-        learn(self, body, seed=seed, on_epoch=on_epoch, progress=progress)
+        with limited_threads(hidden.graph):
+            learn(self, body, seed=seed, on_epoch=on_epoch, progress=progress)
         return self
 
     def refitted(self, task: Task, *, seed: int) -> Method:
@@ -375,7 +377,8 @@ class Method(ABC):
         """
         inputs = self._model_input(graph)
         try:
-            logits = (self._quick("logits") or self._logits)(inputs)
+            with limited_threads(inputs):
+                logits = (self._quick("logits") or self._logits)(inputs)
             probabilities: Tensor = logits.softmax(dim=1).to(graph.x.device)
         except (IndexError, KeyError, RuntimeError, TypeError) as error:
             memory = isinstance(error, torch.OutOfMemoryError) or "allocate" in str(error)
