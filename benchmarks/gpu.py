@@ -21,7 +21,6 @@ from benchmarks.epoch import gcn_step  # noqa: E402
 from benchmarks.timing import table  # noqa: E402
 from evengraph.core.task import Task  # noqa: E402
 from evengraph.datasets import load, toy  # noqa: E402
-from evengraph.fast import supervised, unignn  # noqa: E402
 from evengraph.fast.replicas import Fit, Replicas  # noqa: E402
 from evengraph.fast.supervised import SupervisedReplicas  # noqa: E402
 from evengraph.fast.unignn import UnifiedReplicas  # noqa: E402
@@ -39,7 +38,7 @@ def gcn_milliseconds(task: Task) -> float:
     return _milliseconds(lambda: [step() for _ in range(REPLAYS)]) / REPLAYS
 
 
-def epoch_milliseconds(engine: Replicas[Any]) -> float:
+def epoch_milliseconds(engine: Replicas) -> float:
     """One epoch of all runs of an engine whose epoch has been recorded."""
 
     def replay() -> None:
@@ -66,11 +65,8 @@ def unified(task: Task, count: int, alpha: int = 2) -> UnifiedReplicas:
     """An engine with `count` runs of Uni-GNN, after some epochs."""
     models = [UniGNN(alpha=alpha, max_epochs=20, memory_limit=2**36) for _ in range(count)]
     fits = [Fit(_reset(model, task), task, seed) for seed, model in enumerate(models)]
-    inputs = unignn.connect(models[0], task.graph)
-    runs = [unignn._run(fit, inputs) for fit in fits]
-    kind = models[0].pseudo_labels
-    engine = UnifiedReplicas(inputs, runs, count, kind, **models[0]._training_params())
-    for _ in engine.steps(runs):
+    engine = UnifiedReplicas(fits, count)
+    for _ in engine.steps():
         pass
     return engine
 
@@ -79,10 +75,8 @@ def plain(task: Task, count: int) -> SupervisedReplicas:
     """An engine with `count` runs of GCN, after some epochs."""
     models = [GCN(max_epochs=20) for _ in range(count)]
     fits = [Fit(_reset(model, task), task, seed) for seed, model in enumerate(models)]
-    runs = [supervised._run(fit) for fit in fits]
-    inputs = models[0]._inputs(task.graph)
-    engine = SupervisedReplicas(inputs, runs, count, 64, **models[0]._training_params())
-    for _ in engine.steps(runs):
+    engine = SupervisedReplicas(fits, count)
+    for _ in engine.steps():
         pass
     return engine
 

@@ -93,7 +93,7 @@ class Clock:
     def advance(self, original: Callable[..., None]) -> Callable[..., None]:
         """Recorded epochs: the first one alone, then the others in groups."""
 
-        def run(engine: Replicas[Any], epochs: int) -> None:
+        def run(engine: Replicas, epochs: int) -> None:
             if self.first_epoch is None:
                 original(engine, 1)
                 self.first_epoch, epochs = self.now(), epochs - 1

@@ -15,7 +15,7 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks.timing import table
-from evengraph.lab.reproduce import experiment_content, job_spec
+from evengraph.lab.reproduce import experiment_content, job_spec, known_runs
 from evengraph.lab.spec import Spec, read_spec
 from evengraph.lab.store import Row, Store
 from evengraph.methods import METHODS as ALL_METHODS
@@ -44,7 +44,7 @@ def fill(store: Store, spec: Spec) -> None:
         jobs = [job.with_seed(seed) for seed in spec.seeds]
         rows = [Row(job=job, outcome=_outcome(draw), environment=ENVIRONMENT) for job in jobs]
         store.add(*rows)
-    store.save_experiment(spec.name, experiment_content(spec, store))
+    store.save_experiment(spec.name, experiment_content(spec, store, known_runs(store.rows())))
 
 
 ENVIRONMENT = {

@@ -13,7 +13,7 @@ from evengraph.lab.results import (
     Cell,
     ExperimentResults,
     PairedTest,
-    compare_with_others,
+    compare,
     load_experiments,
 )
 from evengraph.lab.store import Store
@@ -173,7 +173,7 @@ def behind() -> str:
 
 
 def _compared(label: str) -> list[PairedTest]:
-    tests = compare_with_others(experiments()["successor"], "Unison", METRIC)
+    tests = compare(experiments()["successor"], "Unison", METRIC)
     return [test for test in tests if test.against == label]
 
 

@@ -4,7 +4,7 @@ import os
 
 # Small matrices, and several processes may share the machine: one thread each. NumPy's BLAS reads
 # it when it is imported, and so do processes that tests start.
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["OMP_NUM_THREADS"] = "1"
 
 import pickle
 import random
@@ -29,7 +29,6 @@ settings.register_profile(
     "repeatable", deadline=None, derandomize=True, database=None, max_examples=40
 )
 settings.load_profile("repeatable")
-torch.set_num_threads(1)  # also where OMP_NUM_THREADS was set to more
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in jobs that a shell puts aside
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -6,8 +6,6 @@ import signal
 import sys
 from contextlib import contextmanager
 
-import torch
-
 from evengraph.cli import main
 
 CONTEXT = multiprocessing.get_context("spawn" if os.name == "nt" else "forkserver")
@@ -49,7 +47,6 @@ def _run(words, stdout, stderr):
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    torch.set_num_threads(1)
     main(words)
 
 

@@ -44,7 +44,6 @@ def _run(rank: int, folder: Path, size: int, function, arguments):
 
     from evengraph.training.ranks import joined_ranks
 
-    torch.set_num_threads(1)
     store = dist.FileStore(str(folder / "store"), size)
     wait = timedelta(seconds=LIMIT)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=wait)

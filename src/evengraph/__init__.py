@@ -12,6 +12,8 @@ from importlib import import_module
 from sys import modules
 from typing import TYPE_CHECKING, Any
 
+from evengraph.core import threads
+
 if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` does the same at run time
     from evengraph import datasets as datasets
     from evengraph import methods as methods
@@ -40,6 +42,8 @@ if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` does the same 
     from evengraph.tables import open_graph as open_graph
 
 __version__ = "0.2.0"
+
+threads.prepare()
 
 # Importing torch takes seconds, so names are imported on first use: these from the given module,
 # every method from evengraph.methods.

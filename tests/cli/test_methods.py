@@ -20,6 +20,7 @@ def test_methods_lists_every_method_with_its_fields(capsys):
     shown = capsys.readouterr().out
     assert "Departs:" in shown
     assert "temperature=1.0" in shown
+    assert describe_method("graphens").meanings["temperature"] in " ".join(shown.split())
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -5,7 +5,6 @@ import re
 
 import pandas
 import pytest
-import torch
 
 import evengraph as eg
 from command_line import COLUMNS, FAST, call, read, rewrite, write
@@ -33,25 +32,6 @@ def predicted(shop, *arguments):
     tables = ["shop/nodes.csv", "shop/edges.csv"]
     assert call("predict", *arguments, *tables, "--out", "p.csv") == 0
     return read(shop / "p.csv")
-
-
-@pytest.mark.parametrize("place", [0, 1])
-def test_a_threshold_is_carried_over_with_a_shift_too(place):
-    chances = torch.linspace(0.001, 0.999, 999, dtype=torch.double)
-    pairs = torch.stack([chances, 1 - chances], 1)
-    calibrator = Calibrator(temperature=0.7, shift=(0.4, -0.9))
-    carried = calibrator.threshold(0.3, place)
-    before, after = pairs[:, place] >= 0.3 - 1e-9, calibrator(pairs)[:, place] >= carried - 1e-9
-    assert torch.equal(before, after)
-    assert 0 < before.sum() < len(before)
-
-
-def test_a_threshold_of_one_is_carried_over_to_where_its_nodes_go():
-    sure = torch.tensor([[1e-8, 1.0], [2**-25, 1.0], [1e-20, 1.0]])
-    calibrator = Calibrator(temperature=2.5)
-    carried = calibrator.threshold(1.0, 1)
-    assert carried < 1
-    assert (calibrator(sure)[:, 1] >= carried - 1e-7).all()
 
 
 @pytest.mark.parametrize(

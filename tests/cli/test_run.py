@@ -456,11 +456,21 @@ def test_run_with_several_methods_is_a_comparison(tmp_path, monkeypatch, capsys)
     scores = [float(row["balanced_accuracy"]) for row in rows]
     assert scores == sorted(scores, reverse=True)
 
+
+@pytest.mark.parametrize("splits", [1, 3])
+def test_what_ended_before_ctrl_c_or_a_kill_is_written(splits, tmp_path, monkeypatch, capsys):
+    kept = []
+
     def stop(self, task):
+        kept.extend(json.loads(path.read_text()) for path in tmp_path.glob("gcn/result.json"))
         raise KeyboardInterrupt
 
     monkeypatch.setattr(METHODS["reweight"], "_fit", stop)
-    assert call("run", "toy", "--method", "gcn,reweight", *TINY, "--out", tmp_path / "s") == 130
+    words = ["--method", "gcn,reweight", *TINY, "--splits", splits, "--out", tmp_path]
+    assert call("run", "toy", *words) == 130
     shown = capsys.readouterr()
-    assert "Re-weight did not run: it finished no split in time" in shown.err
-    assert "Stopped: 1 of 3 splits are counted." in shown.err
+    assert "Re-weight did not run: it had finished no split when the run was stop" in shown.err
+    assert f"Stopped: 1 of {splits} splits are counted." in shown.err
+    now = json.loads((tmp_path / "gcn" / "result.json").read_text())
+    assert kept == ([now] if splits == 1 else [])  # of three splits GCN had run on one
+    assert now["complete"] == (splits == 1)

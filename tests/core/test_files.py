@@ -10,7 +10,7 @@ import pytest
 
 from evengraph.core import files as locks
 from evengraph.core.files import csv_text, locked, temporary_folder, write_atomic, write_json
-from evengraph.core.records import Record, mean_and_deviation
+from evengraph.core.task import Record, mean_and_deviation
 
 
 def record(seed: int, value: float) -> Record:

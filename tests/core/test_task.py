@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -34,8 +35,8 @@ def make(y=(0, 1, 0, 1, -1), **changes):
     return replace(task_of(graph, [0, 1], [2], [3], num_classes=2), **changes)
 
 
-def mask(*nodes):
-    return torch.tensor([node in nodes for node in range(5)])
+def mask(*nodes, size=5):
+    return torch.tensor([node in nodes for node in range(size)])
 
 
 def test_counts_are_of_training_or_validation_nodes():
@@ -110,10 +111,7 @@ def _not_yet_warned():
     masks._warn_held_out.cache_clear()
 
 
-def mask_of_masks(*nodes):
-    values = torch.zeros(8, dtype=torch.bool)
-    values[list(nodes)] = True
-    return values
+of_eight = partial(mask, size=8)
 
 
 def graph(**parts):
@@ -130,16 +128,16 @@ def split(data, **options):
 
 
 def test_masks_of_the_graph_are_the_split_without_unlabelled_nodes():
-    data = graph(train_mask=mask_of_masks(0, 4, 7), val_mask=mask_of_masks(1, 5))
+    data = graph(train_mask=of_eight(0, 4, 7), val_mask=of_eight(1, 5))
     assert split(data)[2] == [2, 3, 6]  # without test nodes the other labelled ones
     assert nodes(scored_nodes(data)) == [[2, 3, 6]]
-    data.test_mask = mask_of_masks(2, 6)
+    data.test_mask = of_eight(2, 6)
     assert split(data) == [[0, 4], [1, 5], [2, 6]]
     assert data.train_mask[7]  # the caller's graph is unchanged
 
 
 def test_without_validation_nodes_some_training_nodes_are_held_out_and_it_is_said_once():
-    data = graph(train_mask=mask_of_masks(0, 1, 2, 4, 5), test_mask=mask_of_masks(3, 6))
+    data = graph(train_mask=of_eight(0, 1, 2, 4, 5), test_mask=of_eight(3, 6))
     with pytest.warns(UserWarning, match="no val_mask: 20% of the training nodes"):
         train, val, test = split(data)
     assert sorted(train + val) == [0, 1, 2, 4, 5]
@@ -161,8 +159,8 @@ def test_without_masks_all_labelled_nodes_are_for_training():
 
 
 def test_a_column_of_several_splits_is_chosen():
-    several = torch.stack([mask_of_masks(0, 4), mask_of_masks(1, 5)], dim=1)
-    data = graph(train_mask=several, val_mask=several.flip(1), test_mask=mask_of_masks(2, 6))
+    several = torch.stack([of_eight(0, 4), of_eight(1, 5)], dim=1)
+    data = graph(train_mask=several, val_mask=several.flip(1), test_mask=of_eight(2, 6))
     assert split(data, split=1) == [[1, 5], [0, 4], [2, 6]]
     with pytest.raises(ValueError, match=r"train_mask holds 2 splits.*from_graph\(graph, split=0"):
         split(data)
@@ -171,40 +169,30 @@ def test_a_column_of_several_splits_is_chosen():
 
 
 def test_a_mask_may_hold_zeros_and_ones_or_be_a_column():
-    wanted = mask_of_masks(0, 4)
+    wanted = of_eight(0, 4)
     for given_mask in (wanted.to(torch.uint8), wanted.long(), wanted[:, None]):
         assert node_mask(graph(train_mask=given_mask), "train").equal(wanted)
 
 
 @pytest.mark.parametrize(
-    ("value", "message"),
+    ("parts", "message"),
     [
-        (torch.tensor([0, 4]), "must be a mask of 8 nodes, not indices"),
-        (torch.tensor([True, False]), r"must be a mask of 8 nodes, got shape \(2,\)"),
+        ({"train_mask": torch.tensor([0, 4])}, "must be a mask of 8 nodes, not indices"),
+        ({"train_mask": of_eight(0)[:2]}, r"must be a mask of 8 nodes, got shape \(2,\)"),
+        ({"y": None}, "this graph has none"),
+        ({"y": torch.rand(8)}, "classes as integers, got torch.float32"),
+        ({"y": torch.zeros(8, 2).long()}, r"one label for each of the 8 nodes, got shape"),
     ],
 )
-def test_what_is_no_mask(value, message):
+def test_what_is_no_mask_and_what_are_no_labels(parts, message):
     with pytest.raises(ValueError, match=message):
-        node_mask(graph(train_mask=value), "train")
+        split(graph(**parts))
 
 
 def test_labels_may_be_a_column():
     y = torch.tensor([0, 1] * 4, dtype=torch.int32)
     assert class_labels(graph(y=y[:, None])).tolist() == y.tolist()
     assert class_labels(graph(y=y)).dtype == torch.long
-
-
-@pytest.mark.parametrize(
-    ("y", "message"),
-    [
-        (None, "this graph has none"),
-        (torch.rand(8), "classes as integers, got torch.float32"),
-        (torch.zeros(8, 2, dtype=torch.long), r"one label for each of the 8 nodes, got shape"),
-    ],
-)
-def test_what_are_no_labels(y, message):
-    with pytest.raises(ValueError, match=message):
-        class_labels(graph(y=y))
 
 
 def test_every_class_keeps_a_training_node():

@@ -1,4 +1,4 @@
-"""Limits: what small files may ask for, and that real ones stay far below."""
+"""What comes from files: limits, arrays, types of fields, parts of JSON."""
 
 import io
 import math
@@ -15,12 +15,17 @@ from hypothesis import strategies as st
 from evengraph.core import untrusted as limits
 from evengraph.core.untrusted import (
     LimitError,
+    average,
     check_columns,
     check_dense,
     check_nodes,
     check_types,
     check_unpacked,
     csr_matrix,
+    items,
+    lookup,
+    number,
+    part,
     read_npz,
     sorted_unique,
 )
@@ -209,3 +214,33 @@ def test_what_is_wrong_is_named(name):
     for value in WRONG[name]:
         with pytest.raises(ValueError, match=f"^{name} of a stored Stored is "):
             check_types(Stored(**{name: value}))
+
+
+@pytest.mark.parametrize("value", [None, math.nan, -math.inf, 1e101, 10**400, "1", True, [1], {}])
+def test_no_number(value):
+    assert number(value) is None
+
+
+@pytest.mark.parametrize("content", [None, [], "text", {}, {"key": None}, {"key": "text"}])
+def test_missing_parts_are_empty(content):
+    assert part(content, "key") == {}
+    assert items(content, "key") == ()
+
+
+@pytest.mark.parametrize(
+    "keys", [("none", 1), ("key", 0), ("key", "a", "b"), ("key", "list", 2), ("key", "list", -1)]
+)
+def test_absent_parts(keys):
+    content = {"key": {"a": 1, "list": [1, 2]}}
+    assert lookup(content, *keys) is None
+    assert part(content, *keys) == {}
+    assert items(content, *keys) == ()
+    assert part(content, "key") == content["key"]
+    assert items(content, "key", "list") == [1, 2]
+    assert lookup(content, "key", "list", 1) == 2
+
+
+def test_numbers_and_the_average_of_what_is_defined():
+    assert (number(3), number(-0.5)) == (3.0, -0.5)
+    assert average([1.0, None, 4.0]) == 2.5
+    assert average([None]) is None

@@ -2,17 +2,10 @@
 
 import os
 import subprocess
-import warnings
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
-with warnings.catch_warnings():
-    # PyTorch Geometric compiles a class on import in a way that torch calls outdated
-    warnings.simplefilter("ignore")
-    import torch_geometric  # noqa: F401
-
 from tiny_graphs import sha256, tiny_planetoid, write_npz
 
 from evengraph.datasets import loading as fetching

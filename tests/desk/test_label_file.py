@@ -36,21 +36,20 @@ def test_what_was_added_is_read(tmp_path):
     assert first.created.endswith("+00:00")
     assert (second.kind, second.undoes, second.number) == ("undo", 1, 2)
     assert file.events(after=1) == [second]
-
-
-def test_fits_are_written_down(tmp_path):
-    file = LabelFile(tmp_path / "labels.sqlite", "kind")
     for labels, score in ((30, 81.5), (40, None)):
         file.add_fit(FitEntry(method="auto", labels=labels, score=score, seconds=3))
     assert [(f.number, f.labels, f.score) for f in file.fits()] == [(1, 30, 81.5), (2, 40, None)]
 
 
-def test_a_file_for_another_column_is_refused(tmp_path):
+def test_files_of_another_column_or_format_are_refused(tmp_path, monkeypatch):
     path = tmp_path / "labels.sqlite"
     LabelFile(path, "it's kind")
     assert LabelFile(path).column == "it's kind"
     with pytest.raises(ValueError, match="holds labels for \"it's kind\", not for 'type'"):
         LabelFile(path, "type")
+    monkeypatch.setattr(label_file, "FORMAT", 2)
+    with pytest.raises(ValueError, match=r"another version of evengraph \(format 1, this .* 2\)"):
+        LabelFile(path)
 
 
 def test_files_of_others_are_refused_and_left_alone(tmp_path):
@@ -67,14 +66,6 @@ def test_files_of_others_are_refused_and_left_alone(tmp_path):
     LabelFile(tmp_path / "labels.sqlite", "kind")
     with pytest.raises(ValueError, match="is not an evengraph store"):
         Store(tmp_path / "labels.sqlite")
-
-
-def test_a_later_format_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(label_file, "FORMAT", 2)
-    LabelFile(tmp_path / "labels.sqlite", "kind")
-    monkeypatch.undo()
-    with pytest.raises(ValueError, match=r"another version of evengraph \(format 2, this .* 1\)"):
-        LabelFile(tmp_path / "labels.sqlite", "kind")
 
 
 def test_several_create_and_write_at_once(tmp_path):
@@ -141,45 +132,28 @@ def counting(*events):
 
 def test_the_last_answer_counts_until_it_is_undone():
     answers = counting(
-        {"node": "a", "label": "fraud"},
-        {"node": "a", "label": "honest"},
+        {"node": "a", "label": "fraud", "session": "one"},
+        {"node": "a", "label": "honest", "session": "two"},
         {"kind": "undo", "undoes": 2},
-        {"node": "b", "kind": "unknown"},
-        {"node": "c", "label": "honest"},
+        {"node": "b", "kind": "unknown", "session": "two"},
+        {"node": "c", "label": "honest", "session": "one"},
         {"kind": "undo", "undoes": 5},
+        {"node": "a", "kind": "note", "note": "see the address"},
+        {"kind": "class", "label": "fraud"},
     )
     assert answers.labels() == {"a": "fraud"}
     assert answers.of("b").kind == "unknown"
     assert answers.of("c") is None
-    assert answers.last == 6
+    assert answers.last == 8
     assert [event.node for event in answers.all()] == ["a", "b"]
-    answers.add([Event(kind="undo", undoes=1, number=7)])  # events may come a few at a time
-    assert answers.labels() == {}
-
-
-def test_a_note_is_no_answer_but_can_be_undone():
-    note = {"node": "a", "kind": "note", "note": "see the address"}
-    answers = counting({"node": "a", "label": "x"}, note)
-    assert answers.of("a").label == "x"
     assert [event.note for event in answers.history("a")] == ["", "see the address"]
-    assert answers.last_of("").note == "see the address"
-
-
-def test_an_undo_reaches_only_what_the_same_session_did():
-    answers = counting(
-        {"node": "a", "label": "x", "session": "one"},
-        {"node": "b", "label": "x", "session": "two"},
-        {"node": "c", "label": "y", "session": "one"},
-        {"kind": "undo", "undoes": 3},
-    )
-    assert [answers.last_of(one).node for one in ("one", "two")] == ["a", "b"]
+    assert answers.classes == ["fraud", "honest"]  # once each, also those that were corrected
+    # an undo reaches only what the same session did
+    assert [answers.last_of(one).number for one in ("one", "two", "")] == [1, 4, 7]
     assert answers.last_of("three") is None
-
-
-def test_classes_are_listed_once_and_stay_when_labels_are_corrected():
-    labels = [{"node": "a", "label": name} for name in "xyx"]
-    answers = counting(*labels, {"kind": "class", "label": "y"}, {"kind": "undo", "undoes": 1})
-    assert answers.classes == ["x", "y"]
+    answers.add([Event(kind="undo", undoes=1, number=9)])  # events may come a few at a time
+    assert answers.labels() == {}
+    assert answers.classes == ["fraud", "honest"]
 
 
 def test_one_thread_may_add_while_others_read(monkeypatch):

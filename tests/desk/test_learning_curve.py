@@ -31,13 +31,6 @@ def test_expects_a_score_for_more_labels_and_says_how_sure_it_is(pool):
     json.dumps(curve.as_dict())
 
 
-def test_too_few_labels_give_none(pool):
-    labels = pool.labels.clone()
-    labels[20:] = -1
-    assert learning_curve(pool, labels=labels) is None
-    assert learning_curve(pool, labels=pool.labels.clamp(max=0)) is None
-
-
 def extrapolated(sizes, scores, error, between, count, more):
     sizes = np.array(sizes, dtype=float)
     covariance = error * np.eye(len(sizes))
@@ -89,5 +82,10 @@ def test_a_class_without_labels_is_a_reason_to_go_on():
 @pytest.mark.parametrize(
     ("counts", "enough"), [([8, 2], True), ([7, 2], False), ([20, 1, 1], False), ([], False)]
 )
-def test_it_takes_ten_labels_and_two_of_each_of_two_classes(counts, enough):
+def test_it_takes_ten_labels_and_two_of_each_of_two_classes(pool, counts, enough):
     assert can_judge(counts) is enough
+    labels = torch.full((200,), -1)
+    given = [label for label, count in enumerate(counts) for _ in range(count)]
+    labels[: len(given)] = torch.tensor(given, dtype=torch.long)
+    named = replace(pool, class_names=("a", "b", "c"))
+    assert (learning_curve(named, labels=labels) is not None) is enough

@@ -70,20 +70,19 @@ def test_neighbours_and_theirs_are_around_the_node(desk):
     assert neighbourhood(desk, 59)[1:] == ([], 0)  # it has no edges
 
 
-def test_labelled_neighbours_are_drawn_first(desk, monkeypatch):
+def test_labelled_neighbours_are_drawn_first_and_classes_that_only_the_model_knows(
+    desk, monkeypatch
+):
     row = next(r for r in range(60) if (desk.nodes.adjacency[[r]].indices < 6).sum() == 1)
     monkeypatch.setattr(module, "INNER", 1)
     dots, _, count = neighbourhood(desk, row)
     assert [dot.probability for dot in dots if dot.ring == 1] == [None]
     assert count > 1
-
-
-def test_a_class_that_only_the_model_knows_is_drawn(desk):
     classes = ("gone", *desk.ranking.classes)
     probabilities = torch.tensor([[1.0, 0, 0]]).expand(60, 3)
     desk.ranking = desk.ranking._replace(probabilities=probabilities, classes=classes)
-    dots, _, _ = neighbourhood(desk, 7)
-    assert (dots[0].name, desk.classes[dots[0].number]) == ("gone", "gone")
+    (dot, *_), _, _ = neighbourhood(desk, 7)
+    assert (dot.name, desk.classes[dot.number]) == ("gone", "gone")
 
 
 def test_parts_of_an_explanation_are_bars_for_and_against():

@@ -200,85 +200,60 @@ def test_measures_agree_with_those_in_memory(graph, tmp_path, monkeypatch, block
     monkeypatch.setattr("evengraph.disk.inspection.BLOCK_ROWS", block)
     monkeypatch.setattr("evengraph.disk.inspection.PASS_ROWS", rows)
     found, exact = inspect_packed(pack_graph(graph, tmp_path / "graph")), inspect_graph(graph)
-    assert (found.num_nodes, found.num_edges, found.num_features) == (600, 2000, 8)
-    assert found.class_counts == exact.labels.labelled
-    assert found.largest_degree == exact.degrees.largest
-    assert found.isolated == exact.degrees.isolated
+    sizes = {"num_nodes": 600, "num_edges": 2000, "num_features": 8}
+    degrees = {"largest_degree": exact.degrees.largest, "isolated": exact.degrees.isolated}
+    assert found | sizes | degrees | {"class_counts": exact.labels.labelled} == found
     whole = block > 600
-    assert found.homophily == pytest.approx(exact.homophily.edge, abs=1e-9 if whole else 0.1)
-    assert (found.sampled_edges == 2 * exact.homophily.edges) == whole
+    assert found["homophily"] == pytest.approx(exact.homophily.edge, abs=1e-9 if whole else 0.1)
+    assert (found["sampled_edges"] == 2 * exact.homophily.edges) == whole
+    bare = toy(20, 0, 4, 2)
+    bare.y = torch.full((20,), -1)
+    found = inspect_packed(pack_graph(bare, tmp_path / "bare"))
+    assert found | {"homophily": None, "isolated": 20, "mean_degree": 0, "packed": True} == found
 
 
 def test_methods_fit_in_memory_on_disk_or_not_at_all(graph, tmp_path, monkeypatch):
-    packed = pack_graph(graph, tmp_path / "graph")
-    roomy = {item.method: item for item in inspect_packed(packed).methods}
-    assert roomy["gcn"].fits
-    assert not roomy["gcn"].on_disk
-    monkeypatch.setattr("evengraph.disk.inspection.available_memory", lambda: 1000)
-    tight = {item.method: item for item in inspect_packed(packed).methods}
-    assert not tight["gcn"].fits
+    packed, fits = pack_graph(graph, tmp_path / "graph"), []
+    for free in (10**12, 1000):
+        monkeypatch.setattr("evengraph.disk.inspection.available_memory", lambda free=free: free)
+        items = inspect_packed(packed)["methods"]
+        fits.append({item["method"]: (item["on_disk"], item["fits"]) for item in items})
+    assert (fits[0]["gcn"], fits[1]["gcn"]) == ((False, True), (False, False))
     for name in ("mlp", "iceberg", "unison", "boosting"):
-        assert tight[name].on_disk
-        assert tight[name].fits
-
-
-def test_graphs_without_labels_or_edges_are_inspected(tmp_path):
-    graph = toy(20, 0, 4, 2)
-    graph.y = torch.full((20,), -1)
-    found = inspect_packed(pack_graph(graph, tmp_path / "graph"))
-    assert (found.homophily, found.isolated, found.mean_degree) == (None, 20, 0)
-    assert found.as_dict()["packed"]
+        assert fits[1][name] == (True, True)
 
 
 def method(name, memory, seconds, *, on_disk=False, fits=True):
-    return {"method": name, "title": name.title(), "on_disk": on_disk, "memory": memory,
-            "seconds": seconds, "fits": fits}  # fmt: skip
+    about = {"title": name.title(), "on_disk": on_disk, "memory": memory}
+    return about | {"seconds": seconds, "fits": fits}
 
 
-INSPECTION = {
-    "name": "big [bold]",
-    "num_nodes": 10_000_000,
-    "num_edges": 100_000_000,
-    "num_features": 64,
-    "class_names": ["rare", "common"],
-    "class_counts": [10_000, 1_000_000],
-    "mean_degree": 20.0,
-    "largest_degree": 5000,
-    "isolated": 3,
-    "homophily": 0.81,
-    "sampled_edges": 1234,
-    "disk": 4 * 2**30,
-    "free_memory": 8 * 2**30,
-    "cores": 2,
-    "epochs": 300,
-    "methods": [
-        method("small", 2**30, 30.0),
-        method("both", 2**30, 7200.0, on_disk=True),
-        method("large", 2**40, 50_000.0, on_disk=True),
-        method("huge", 2**40, 1.0, fits=False),
-        method("slow", None, None, fits=None),
-    ],
-}
+METHODS = [
+    method("small", 2**30, 30.0),
+    method("both", 2**30, 7200.0, on_disk=True),
+    method("large", 2**40, 50_000.0, on_disk=True),
+    method("huge", 2**40, 1.0, fits=False),
+    method("slow", None, None, fits=None),
+]
 
 
-def test_size_classes_and_methods_are_shown():
+def test_size_classes_and_methods_are_shown(graph, tmp_path):
+    found = inspect_packed(pack_graph(graph, tmp_path / "graph", name="big [bold]"))
+    names = {"class_names": ["rare", "common"], "class_counts": [6, 300], "homophily": 0.81}
+    machine = {"disk": 4 * 2**30, "free_memory": 8 * 2**30, "cores": 2, "methods": METHODS}
     file = io.StringIO()
-    Console(file=file, width=80).print(packed_view(INSPECTION))
-    lines = [line.rstrip() for line in file.getvalue().splitlines()]
-    assert lines[0].startswith("big [bold]  10,000,000 nodes · 100,000,000 edges")
-    assert "degree: mean 20.0 · max 5,000 · isolated 3" in lines[1]
-    assert "4.0 GiB on disk · 8.0 GiB of memory free" in lines[2]
-    assert [line.split() for line in lines[5:8]] == [
-        ["common", "1,000,000", "10.00%"],
-        ["rare", "10,000", "0.10%"],
-        ["unlabelled", "8,990,000"],
-    ]
-    assert "Neighbours share a class on 81% of 1,234 sampled edges." in lines
-    rows = [" ".join(line.split()) for line in lines]
-    assert "Small in memory 1.0 GiB 30 s" in rows
-    assert "Both in memory, or on disk 1.0 GiB 2.0 h" in rows
-    assert "Large on disk any 13.9 h" in rows
-    assert "time: about, for 300 epochs on 2 cores" in rows
-    assert "Too large for this machine: Huge." in rows
-    assert "Not measured: Slow." in rows
-    assert max(map(len, lines)) <= 80
+    Console(file=file, width=80).print(packed_view(found | names | machine))
+    rows = [" ".join(line.split()) for line in file.getvalue().splitlines()]
+    assert rows[0] == "big [bold] 600 nodes · 2,000 edges · 8 features · 2 classes"
+    assert rows[1].startswith(f"degree: mean 6.7 · max {found['largest_degree']}")
+    assert rows[2] == "4.0 GiB on disk · 8.0 GiB of memory free"
+    assert rows[5:8] == ["common 300 50.00%", "rare 6 1.00%", "unlabelled 294"]
+    assert f"Neighbours share a class on 81% of {found['sampled_edges']:,} sampled edges." in rows
+    assert {
+        "Small in memory 1.0 GiB 30 s",
+        "Both in memory, or on disk 1.0 GiB 2.0 h",
+        "Large on disk any 13.9 h",
+        f"time: about, for {found['epochs']} epochs on 2 cores",
+        "Too large for this machine: Huge.",
+        "Not measured: Slow.",
+    } <= set(rows)

@@ -40,8 +40,6 @@ def test_tables_are_packed_as_the_reader_of_tables_reads_them(tmp_path, suffix, 
     assert packed.num_nodes == 60
     PackedGraph.open(tmp_path / "graph", verify=True)
     assert not list(tmp_path.glob(".graph*"))
-    names = {path.name for path in packed.path.iterdir()}
-    assert names == {f"{name}.npy" for name in packed.header["arrays"]} | {"graph.json"}
 
 
 def test_ids_of_different_types_are_compared_by_name(tmp_path):
@@ -171,13 +169,6 @@ def test_a_killed_run_resumes_after_the_last_finished_stage(tmp_path, monkeypatc
     assert_same(packed, *paths)
 
 
-def test_changed_files_are_read_again(tmp_path):
-    nodes, edges = make_tables()
-    first, _ = packed_tables(tmp_path, nodes, edges)
-    shutil.rmtree(tmp_path / "graph")
-    assert same_tables(tmp_path, nodes, edges.iloc[:50]).content_hash != first.content_hash
-
-
 @pytest.mark.parametrize("kind", [OSError, RuntimeError])
 def test_a_full_disk_names_the_folder(tmp_path, monkeypatch, kind):
     def full(packer, path):
@@ -193,17 +184,7 @@ def test_every_stage_reports_its_progress(tmp_path):
     reports = []
     packed_tables(tmp_path, *make_tables(), progress=lambda *r: reports.append(r))
     stages = list(dict.fromkeys(stage for stage, _ in reports))
-    assert stages == [
-        "reading nodes",
-        "reading ids",
-        "writing ids",
-        "linking edges",
-        "sorting edges",
-        "reading classes",
-        "fitting encoders",
-        "encoding features",
-        "writing checksums",
-    ]
+    assert (len(stages), stages[0], stages[-1]) == (9, "reading nodes", "writing checksums")
     assert ("encoding features", 1.0) in reports
 
 
@@ -257,12 +238,17 @@ def test_a_graph_without_edges_is_packed(tmp_path):
 
 
 @pytest.mark.parametrize("weight", [False, True])
-def test_edges_are_sorted_in_ranges_of_nodes_that_fit_into_memory(tmp_path, monkeypatch, weight):
-    monkeypatch.setattr("evengraph.disk.engine.SORT_BYTES", 2**22)  # 32 and more at a time
+@pytest.mark.parametrize(("limit", "value"), [("SORT_BYTES", 2**22), ("BATCH_ROWS", 1)])
+def test_edges_are_sorted_in_ranges_that_fit_and_batches_may_cut_equal_ones_apart(
+    tmp_path, monkeypatch, weight, limit, value
+):
+    monkeypatch.setattr(f"evengraph.disk.engine.{limit}", value)
+    nodes, edges = make_tables(200, 500, weight=weight)
     shares = []
     packed, paths = packed_tables(
         tmp_path,
-        *make_tables(200, 500, weight=weight),
+        nodes,
+        pd.concat([edges] * 3),
         ".parquet",
         features=["age"],
         memory="300MB",
@@ -270,17 +256,8 @@ def test_edges_are_sorted_in_ranges_of_nodes_that_fit_into_memory(tmp_path, monk
     )
     assert_same(packed, *paths, features=["age"])
     starts = [share for share in shares if share is not None]
-    assert len(starts) > 10
+    assert (len(starts) > 10) == (limit == "SORT_BYTES")
     assert starts == sorted(starts)
-
-
-@pytest.mark.parametrize("weight", [False, True])
-def test_batches_may_cut_equal_edges_apart(tmp_path, monkeypatch, weight):
-    monkeypatch.setattr("evengraph.disk.engine.BATCH_ROWS", 1)
-    nodes, edges = make_tables(200, 500, weight=weight)
-    edges = pd.concat([edges] * 3)
-    packed = same_tables(tmp_path, nodes, edges, ".parquet", features=["age"])
-    assert np.diff(packed.indptr).sum() == packed.num_edges
 
 
 @pytest.fixture
@@ -337,14 +314,9 @@ def test_a_table_of_files_reads_as_the_frame(tmp_path):
     strided = NodeTable(files, "nodes", stride=7)
     assert len(strided) == 9
     assert list(strided["id"]) == list(frame["id"][::7])
-
-
-def test_long_cells_are_known_before_they_are_read(tmp_path):
-    frame = pd.DataFrame({"short": [1.0, 2.0], "long": ["a" * 999, "b" * 999]})
-    frame.to_parquet(tmp_path / "t.parquet")
-    table = NodeTable(find_files(tmp_path), "nodes")
-    assert table.cell_bytes(["long"]) > 900
-    assert table.cell_bytes(["short"]) < 100
+    pd.DataFrame({"short": [1.0, 2.0], "long": ["a" * 999] * 2}).to_parquet(tmp_path / "t.parquet")
+    table = NodeTable(find_files(tmp_path / "t.parquet"), "nodes")
+    assert table.cell_bytes(["long"]) > 900 > 100 > table.cell_bytes(["short"])
 
 
 @pytest.fixture(autouse=True)
@@ -394,20 +366,14 @@ def test_a_generated_graph_is_like_the_one_in_memory(tmp_path):
     assert abs(shares[0] - shares[1]) < 0.03
 
 
-def test_the_graph_depends_on_the_seed_and_not_on_memory(tmp_path, monkeypatch):
-    def generate(name, **options):
-        return pack_toy(tmp_path / name, num_nodes=500, degree=6, **options).content_hash
-
-    first = generate("a")
-    assert generate("b", memory=60_000) == first
-    assert generate("c", seed=1) != first
-
-
-def test_a_killed_run_resumes(tmp_path, monkeypatch):
+def test_generated_graphs_depend_on_the_seed_alone_and_resume_after_a_kill(tmp_path, monkeypatch):
     def kill(*_):
         raise KeyboardInterrupt
 
     whole = pack_toy(tmp_path / "a", num_nodes=500)
+    others = [pack_toy(tmp_path / "c", num_nodes=500, memory=60_000)]
+    others += [pack_toy(tmp_path / "d", num_nodes=500, seed=1)]
+    assert [other.content_hash == whole.content_hash for other in others] == [True, False]
     with monkeypatch.context() as patch:
         patch.setattr("evengraph.disk.packing.word_features", kill)
         with pytest.raises(KeyboardInterrupt):

@@ -12,10 +12,10 @@ import torch
 
 from evengraph.disk.tables import (
     PREFIX,
+    UNFINISHED,
     ColumnTable,
     JoinedTable,
     product_table,
-    row_slices,
     scaled_table,
     scratch_folder,
 )
@@ -59,22 +59,6 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch, x):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_killed_process_was_writing_is_removed(tmp_path, x):
-    gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait(60)
-    host = socket.gethostname()
-    dead, alive, elsewhere = (
-        tmp_path / f".columns-{name}@abc"
-        for name in (f"{gone.pid}@{host}", f"{os.getpid()}@{host}", f"{gone.pid}@{host}-2")
-    )
-    for path in (dead, alive, elsewhere):
-        path.touch()
-    ColumnTable(tmp_path, (20, 7), "hash").write(0, x[:, :3])
-    assert not dead.exists()
-    assert alive.exists()
-    assert elsewhere.exists()
-
-
 def test_derived_tables(x, stored):
     matrix = normal(7, 4, seed=1, dtype=torch.float32)
     table = product_table(stored, matrix)
@@ -98,11 +82,6 @@ def test_derived_tables(x, stored):
     assert len({table.content_hash for table in tables}) == len(tables)
 
 
-def test_slices_cover_all_rows():
-    assert list(row_slices(5, 2)) == [slice(0, 2), slice(2, 4), slice(4, 5)]
-    assert list(row_slices(0, 2)) == []
-
-
 def test_a_folder_is_gone_at_the_end_or_after_an_error(tmp_path):
     with scratch_folder(tmp_path / "new", 10) as folder:
         assert folder.parent == tmp_path / "new"
@@ -112,19 +91,22 @@ def test_a_folder_is_gone_at_the_end_or_after_an_error(tmp_path):
     assert list((tmp_path / "new").iterdir()) == []
 
 
-def test_folders_of_killed_processes_are_removed(tmp_path):
+@pytest.mark.parametrize("prefix", [PREFIX, UNFINISHED])
+def test_what_killed_processes_were_using_is_removed(tmp_path, x, prefix):
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait(60)
     host = socket.gethostname()
-    names = [f"{PREFIX}{pid}@{host}@a" for pid in (ended.pid, os.getpid())]
-    elsewhere = f"{PREFIX}{ended.pid}@{host}-2@b"  # a machine whose name begins like this one
-    for name in (*names, elsewhere, "other"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "file").write_text("x")
-    with scratch_folder(tmp_path, 0):
-        pass
-    left = {path.name for path in tmp_path.iterdir()}
-    assert left == {names[1], elsewhere, "other"}
+    dead, alive = (tmp_path / f"{prefix}{pid}@{host}@a" for pid in (ended.pid, os.getpid()))
+    # a machine whose name begins like this one
+    elsewhere = tmp_path / f"{prefix}{ended.pid}@{host}-2@b"
+    for path in (dead, alive, elsewhere):
+        path.mkdir() if prefix == PREFIX else path.touch()
+    if prefix == PREFIX:
+        with scratch_folder(tmp_path, 0):
+            pass
+    else:
+        ColumnTable(tmp_path, (20, 7), "hash").write(0, x[:, :3])
+    assert [path.exists() for path in (dead, alive, elsewhere)] == [False, True, True]
 
 
 def test_a_full_disk_is_noticed_before_anything_is_written(tmp_path):

@@ -8,41 +8,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evengraph.core.rng import seeded
-from evengraph.fast.dropout import Noise, _device_dropout, relu_dropout
+from evengraph.fast.dropout import _device_dropout, relu_dropout
 from small_graphs import normal
 
 RATES = [0.1, 0.25, 0.5, 0.8]
 
 
-@given(st.integers(0, 30), st.sampled_from([0.0, *RATES]), st.booleans())
-def test_relu_alone_when_not_training_or_at_rate_zero(size, rate, training):
-    x = normal(size, 3).requires_grad_()
-    if training and rate:
-        return
+@pytest.mark.parametrize(("rate", "training"), [(0.5, False), (0.0, True), (0.0, False)])
+def test_relu_alone_when_not_training_or_at_rate_zero(rate, training):
+    x = normal(30, 3).requires_grad_()
     value = relu_dropout(x, rate, training=training)
     assert torch.equal(value, x.relu())
     assert torch.equal(*torch.autograd.grad(value.sum(), x), (x > 0).double())
 
 
 @pytest.mark.parametrize("rate", RATES)
-def test_the_rate_is_met_and_the_mean_kept(rate):
-    x = torch.ones(1000, 400)
+def test_the_rate_is_met_and_entries_are_dropped_independently(rate):
     with seeded(0):
-        dropped = relu_dropout(x, rate, training=True)
+        dropped = relu_dropout(torch.ones(25_000, 16), rate, training=True)
     # 400,000 draws: the share is within 0.004 of its mean, itself within 1/512 of the rate
     assert (dropped == 0).float().mean().item() == pytest.approx(rate, abs=0.006)
-    assert dropped.mean().item() == pytest.approx(1, abs=0.02)
     survivors = dropped[dropped > 0].unique()
     assert survivors.numel() == 1
-    assert survivors.item() == pytest.approx(1 / (1 - rate), rel=0.02)
-
-
-def test_entries_are_dropped_independently():
-    with seeded(0):
-        kept = (relu_dropout(torch.ones(20_000, 16), 0.5, training=True) > 0).double()
-    assert (kept.mean(0) - 0.5).abs().max() < 0.02
-    correlation = torch.corrcoef(kept.t()) - torch.eye(16)
-    assert correlation.abs().max() < 0.05
+    assert survivors.item() == pytest.approx(1 / (1 - rate), rel=0.02)  # keeps the mean
+    kept = (dropped > 0).double()
+    assert (kept.mean(0) - (1 - rate)).abs().max() < 0.02
+    assert (torch.corrcoef(kept.t()) - torch.eye(16)).abs().max() < 0.05
 
 
 @given(st.integers(1, 40), st.integers(1, 5), st.sampled_from(RATES), st.integers(0, 99))
@@ -84,14 +75,3 @@ def test_a_random_word_is_drawn_for_eight_values(shape, words):
     with seeded(0):
         torch.empty(words, dtype=torch.int64).random_(-(2**63), None)
         assert torch.rand(1) == after
-
-
-@pytest.mark.parametrize("rate", [0.25, 0.8])
-def test_the_gradient_of_replicas_is_scaled_as_their_values(rate):
-    pytest.importorskip("triton")
-    x = torch.ones(2, 50, 3, requires_grad=True)
-    noise = Noise(torch.tensor([3, 4]))
-    value = relu_dropout(x, rate, training=True, noise=noise)
-    (gradient,) = torch.autograd.grad(value.sum(), x)
-    torch.testing.assert_close(gradient, value.detach())  # of ones, both are the scale, or zero
-    assert noise.calls.tolist() == [1, 1]

@@ -59,29 +59,30 @@ def fixed(*assignments, num_clusters=3):
     return lambda layer, embeddings: found[layer]
 
 
-def equations(method, x, edge_index, alpha, assignments):
-    """Eq. 1, 2, 5, 6 and 7 with dense matrices: the logits of all nodes."""
-    num_nodes, net, share = x.shape[0], method.net_, method.share_embeddings
-    structural = dense_symmetric(dense_structural(edge_index, num_nodes, alpha))
-    embeddings = None
+def equations(method, x, edge_index, alpha, assignments, *, way=None, gates=None):
+    """Eq. 1, 2, 5, 6 and 7 with dense matrices: logits of all nodes, and which units are on.
+
+    With gates it is linear: those units are on, the encoders of a way are open, no biases.
+    """
+    num_nodes, net, found, parts = x.shape[0], method.net_, [], None
+    matrices = {"structural": dense_symmetric(dense_structural(edge_index, num_nodes, alpha))}
     for layer, weights in enumerate(net.weights):
-        semantic = dense_symmetric(dense_semantic(assignments[layer]))
-        matrices = {"structural": structural, "semantic": semantic}
-        outputs = {}
-        for name, weight in weights.items():
-            if embeddings is None:
-                taken = x
-            elif share:
-                taken = torch.cat([embeddings[name] for name in sorted(embeddings)], dim=1)
-            else:
-                taken = embeddings[name]
-            outputs[name] = (matrices[name] @ taken @ weight).relu()
-        embeddings = outputs
-    joint = torch.cat([embeddings[name] for name in sorted(embeddings)], dim=1)
+        matrices["semantic"] = dense_symmetric(dense_semantic(assignments[layer]))
+        taken = dict.fromkeys(weights, x)
+        if parts is not None:
+            joint = torch.cat([parts[name] for name in sorted(parts)], dim=1)
+            taken = {name: joint if method.share_embeddings else parts[name] for name in weights}
+        raw = {name: matrices[name] @ taken[name] @ weight for name, weight in weights.items()}
+        found.append({name: (value > 0).double() for name, value in raw.items()})
+        on = found[layer] if gates is None else gates[layer]
+        parts = {name: raw[name] * on[name] * (way is None or name in way) for name in raw}
+    joint = torch.cat([parts[name] for name in sorted(parts)], dim=1)
+    conv, linear, biased = net.classifier["conv"], net.classifier["linear"], gates is None
     matrix = dense_symmetric(dense_adjacency(edge_index, num_nodes))
-    conv, linear = net.classifier["conv"], net.classifier["linear"]
-    hidden = (matrix @ joint @ conv["weight"] + conv["bias"]).relu()
-    return hidden @ linear.weight.t() + linear.bias
+    raw = matrix @ joint @ conv["weight"] + biased * conv["bias"]
+    found.append((raw > 0).double())
+    on = found[-1] if gates is None else gates[-1]
+    return (raw * on) @ linear.weight.t() + biased * linear.bias, found
 
 
 def gradients(method, value):
@@ -102,7 +103,7 @@ def test_both_forms_equal_the_equations(encoders, share, layers, alpha, sparse):
     method, net = untrained(encoders=encoders, share_embeddings=share, layers=layers)
     x, assignments = normal(7, 4, seed=3), [FIRST, SECOND, FIRST][:layers]
     inputs = inputs_of(x, PATH, alpha, sparse=sparse)
-    dense = equations(method, x, PATH, alpha, assignments)
+    dense, _ = equations(method, x, PATH, alpha, assignments)
     expected = gradients(method, dense)
     quick = net(inputs, fixed(*assignments))
     plain = method._forward(inputs, lambda layer, h: assignments[layer])
@@ -238,80 +239,44 @@ DIRECTION = torch.tensor([1.0, 0.0, -1.0], dtype=torch.float64)
 X = normal(7, 4)
 
 
-def gated(method, net, x, way, gates):
-    """Eq. 2, 6 and 7 without biases, the kinks of ReLU where they are for all nodes together.
-
-    Args:
-        way: The encoders that are open.
-        gates: Which units are on, found where this is a list to fill.
-    """
-    found, fill = [], gates is None
-    assignments = (FIRST, SECOND)
-    structural = dense_symmetric(dense_structural(PATH, 7, 2))
-    parts = None
-    for layer, weights in enumerate(net.weights):
-        matrices = {
-            "structural": structural,
-            "semantic": dense_symmetric(dense_semantic(assignments[layer])),
-        }
-        taken = dict.fromkeys(weights, x)
-        if parts is not None:
-            joint = torch.cat([parts[name] for name in net.encoders], dim=1)
-            taken = {name: joint if method.share_embeddings else parts[name] for name in weights}
-        raw = {name: matrices[name] @ taken[name] @ weight for name, weight in weights.items()}
-        if fill:
-            found.append({name: (value > 0).double() for name, value in raw.items()})
-        on = found[layer] if fill else gates[layer]
-        parts = {name: raw[name] * on[name] * (name in way) for name in raw}
-    joint = torch.cat([parts[name] for name in net.encoders], dim=1)
-    conv, linear = net.classifier.conv, net.classifier.linear
-    raw = dense_symmetric(dense_adjacency(PATH, 7)) @ joint @ conv.weight
-    if fill:
-        found.append((raw + conv.bias > 0).double())
-    on = found[-1] if fill else gates[-1]
-    return (raw * on) @ linear.weight.t(), found
-
-
-def one_by_one(method, net, node, way):
-    _, gates = gated(method, net, X, net.encoders, None)
-    parts = []
+def one_by_one(method, node, way):
+    """The part of each node's features that goes over the encoders of a way."""
+    clusters, parts = (FIRST, SECOND), []
+    _, gates = equations(method, X, PATH, 2, clusters)
     for other in range(7):
         alone = torch.zeros_like(X)
         alone[other] = X[other] - X.mean(0)
-        parts.append(gated(method, net, alone, way, gates)[0][node] @ DIRECTION)
+        logits, _ = equations(method, alone, PATH, 2, clusters, way=way, gates=gates)
+        parts.append(logits[node] @ DIRECTION)
     return torch.stack(parts).detach()
 
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("node", [0, 4, 6])
 @pytest.mark.parametrize(
-    ("encoders", "share"),
-    [("both", True), ("both", False), ("structural", True), ("semantic", True)],
+    ("encoders", "share", "layers"),
+    [
+        *(("both", share, layers) for share in (True, False) for layers in (1, 2)),
+        *((name, True, 2) for name in ("structural", "semantic")),
+    ],
 )
-def test_parts_of_a_prediction(monkeypatch, encoders, share, node, sparse):
-    method, net = untrained(encoders=encoders, share_embeddings=share)
+def test_parts_of_a_prediction(monkeypatch, encoders, share, layers, node, sparse):
+    method, net = untrained(encoders=encoders, share_embeddings=share, layers=layers)
     inputs, clusters = inputs_of(X, PATH, sparse=sparse), fixed(FIRST, SECOND)
     monkeypatch.setattr(attribution, "inputs_and_clusters", lambda *_: (net, inputs, clusters))
     parts = attribution.contributions(method, None, node, DIRECTION)
     torch.testing.assert_close(parts.value, net(inputs, clusters)[node].detach() @ DIRECTION)
-    torch.testing.assert_close(parts.total, one_by_one(method, net, node, net.encoders))
+    torch.testing.assert_close(parts.total, one_by_one(method, node, net.encoders))
     torch.testing.assert_close(parts.columns["own"].sum(), parts.total[node])
     torch.testing.assert_close(sum(parts.columns.values()).sum(), parts.total.sum())
     for name, found in (("structural", parts.along_paths), ("semantic", parts.within_clusters)):
         if name in net.encoders:
-            torch.testing.assert_close(found, one_by_one(method, net, node, (name,)))
+            torch.testing.assert_close(found, one_by_one(method, node, (name,)))
         else:
             assert found is None
-    expected = [FIRST, SECOND] if "semantic" in net.encoders else []
+    if layers == 1:  # there is no layer to change ways between
+        torch.testing.assert_close(parts.total, parts.along_paths + parts.within_clusters)
+    expected = [FIRST, SECOND][:layers] if "semantic" in net.encoders else []
     assert [one.tolist() for one in parts.clusters] == [one.tolist() for one in expected]
     assert not parts.total.requires_grad
     assert all(parameter.grad is None for parameter in net.parameters())
-
-
-def test_parts_of_one_layer(monkeypatch):
-    method, net = untrained(layers=1)
-    found = net, inputs_of(X, PATH), fixed(FIRST)
-    monkeypatch.setattr(attribution, "inputs_and_clusters", lambda *_: found)
-    parts = attribution.contributions(method, None, 2, DIRECTION)
-    both = parts.along_paths + parts.within_clusters
-    torch.testing.assert_close(parts.total, both)  # there is no layer to change ways between

@@ -73,7 +73,9 @@ def check_equal(methods, tasks, seeds):
 @pytest.mark.parametrize("slots", [1, 2, 5])
 def test_settings_and_seeds_side_by_side(slots):
     methods = [UniGNN(**COMMON, **settings) for settings in SETTINGS]
-    tasks, seeds = [small_task()] * 5, [3, 4, 5, 6, 7]
+    task, seeds = small_task(), [3, 4, 5, 6, 7]
+    swapped = dataclasses.replace(task, train=task.val, val=task.train)
+    tasks = [task, swapped, task, task, swapped]  # a slot forgets the run before
     side_by_side(methods, tasks, seeds, slots)
     check_equal(methods, tasks, seeds)
 
@@ -90,20 +92,22 @@ def test_a_rare_class_selects_the_epoch(make):
     check_equal(methods, tasks, seeds)
 
 
-def test_free_slots_are_given_up(monkeypatch):
+@pytest.mark.parametrize("kind", [UnifiedReplicas, SupervisedReplicas])
+def test_free_slots_are_given_up(monkeypatch, kind):
     monkeypatch.setattr(replicas, "MIN_SLOTS", 1)
-    monkeypatch.setattr(replicas, "SYNC_EVERY", 3)
-    left = []
-    shrink = UnifiedReplicas._shrink
-    monkeypatch.setattr(
-        UnifiedReplicas, "_shrink", lambda self, held: left.append(list(held)) or shrink(self, held)
-    )
-    common = COMMON | {"max_epochs": 90, "patience": 5}
-    methods = [UniGNN(**common, **settings) for settings in SETTINGS]
-    tasks, seeds = [small_task()] * 5, [3, 4, 5, 6, 7]
-    side_by_side(methods, tasks, seeds, 5)
-    assert left
-    assert left[0] != list(range(len(left[0])))  # runs had to move
+    monkeypatch.setattr(replicas, "SYNC_EVERY", 3 if kind is UnifiedReplicas else 1)
+    left, shrink = [], kind._shrink
+    monkeypatch.setattr(kind, "_shrink", lambda self, on: left.append([*on]) or shrink(self, on))
+    common, task = COMMON | {"max_epochs": 90, "patience": 5}, small_task()
+    if kind is UnifiedReplicas:
+        tasks, seeds = [task] * 5, [3, 4, 5, 6, 7]
+        methods = [UniGNN(**common, **settings) for settings in SETTINGS]
+    else:
+        swapped = dataclasses.replace(task, train=task.val, val=task.train)
+        tasks, seeds = [task, other_split(task), swapped, task], [7, 6, 5, 4]
+        methods = [Reweight(**common) for _ in tasks]
+    side_by_side(methods, tasks, seeds, len(tasks))
+    assert any(slots != list(range(len(slots))) for slots in left)  # runs had to move
     check_equal(methods, tasks, seeds)
 
 
@@ -165,25 +169,18 @@ def test_splits_and_ablations(kind, encoders):
     check_equal(methods, tasks, [0, 1, 2])
 
 
-def test_callbacks_hear_of_every_epoch():
-    method, task, heard = UniGNN(**COMMON, **SETTINGS[0]), small_task(), []
-    reset(method, task)
-    method._callbacks = [lambda history: heard.append(history.epochs)]
-    exhaust(fit_batch([Fit(method, task.hide_test_labels(), 3)], 1))
-    assert heard == list(range(len(heard)))
-    assert heard[-1] == method.history_[0].epochs
-
-
 def test_a_cpu_trains_one_run_at_a_time():
     assert not can_replicate(torch.device("cpu"))
     assert not fit_as_batch(GCN(), small_task(), seed=0)
 
 
-def test_ctrl_c_keeps_the_best_weights_so_far():
-    method, task = UniGNN(**COMMON, **SETTINGS[0]), small_task()
+@pytest.mark.parametrize("last", [15, None])
+def test_callbacks_hear_of_every_epoch_and_ctrl_c_keeps_the_best_weights(last):
+    method, task, heard = UniGNN(**COMMON, **SETTINGS[0]), small_task(), []
 
     def stop(history):
-        if history.epochs == 15:
+        heard.append(history.epochs)
+        if history.epochs == last:
             raise KeyboardInterrupt
 
     reset(method, task)
@@ -191,8 +188,9 @@ def test_ctrl_c_keeps_the_best_weights_so_far():
     exhaust(fit_batch([Fit(method, task.hide_test_labels(), 3)], 1))
     method.fitted_ = True
     history = method.history_[0]
-    assert history.interrupted
-    assert 15 <= history.epochs < 30  # the GPU may have been some epochs ahead
+    assert history.interrupted == (last is not None)
+    assert heard == list(range((last or history.epochs) + 1))
+    assert 15 <= history.epochs <= 30  # the GPU may have been some epochs ahead
     score = validation_score(method.predict_proba(task.graph), task)
     assert float(score) == pytest.approx(history.best_score, abs=1e-6)
 
@@ -239,14 +237,6 @@ def test_a_run_that_diverges_is_said_so_and_spoils_no_other(monkeypatch):
     assert not methods[1].history_
 
 
-def test_a_slot_forgets_the_run_before():
-    task = small_task()
-    swapped = dataclasses.replace(task, train=task.val, val=task.train)
-    methods = [UniGNN(**COMMON, **SETTINGS[index]) for index in (0, 1, 0)]
-    side_by_side(methods, [task, swapped, task], [3, 4, 5], 1)
-    check_equal(methods, [task, swapped, task], [3, 4, 5])
-
-
 def smaller_validation(task):
     """The same task with three validation nodes fewer."""
     fewer = task.val.clone()
@@ -277,25 +267,6 @@ def test_methods_of_labelled_nodes(name, slots):
     check_equal(methods, tasks, seeds)
     losses = [tuple(method.history_[0].loss) for method in methods]
     assert len(set(losses)) == len(losses)
-
-
-def test_methods_of_labelled_nodes_that_stop_apart(monkeypatch):
-    monkeypatch.setattr(replicas, "MIN_SLOTS", 1)
-    monkeypatch.setattr(replicas, "SYNC_EVERY", 1)
-    left = []
-    shrink = SupervisedReplicas._shrink
-    monkeypatch.setattr(
-        SupervisedReplicas,
-        "_shrink",
-        lambda self, held: left.append(list(held)) or shrink(self, held),
-    )
-    task = small_task()
-    swapped = dataclasses.replace(task, train=task.val, val=task.train)
-    tasks, seeds = [task, swapped, other_split(task), task], [4, 5, 6, 7]
-    methods = [Reweight(**COMMON | {"max_epochs": 90, "patience": 5}) for _ in tasks]
-    side_by_side(methods, tasks, seeds, 4)
-    assert left
-    check_equal(methods, tasks, seeds)
 
 
 BATCHED = {"gcn", "reweight", "balancedsoftmax", "logitadjustment", "pcsoftmax", "classbalanced"}

@@ -1,14 +1,660 @@
-import json
+"""Inspection: measurements against loops and NetworkX, leaks, findings and advice."""
 
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+import networkx as nx
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
-from test_measures import labelled_graphs
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from torch_geometric.data import Data
 
 import evengraph as eg
+from evengraph.inspection import measures
+from evengraph.inspection.inspection import (
+    HETEROPHILY_METHODS,
+    Inspection,
+    avoids_neighbours,
+    find,
+    percent,
+    recommend,
+)
+from evengraph.inspection.measures import (
+    LEAST_EVIDENCE,
+    Components,
+    Degrees,
+    Edges,
+    Features,
+    Homophily,
+    Labels,
+    Leak,
+    Reach,
+    component_ids,
+    count_components,
+    count_degrees,
+    count_edges,
+    count_labels,
+    group_values,
+    label_signal,
+    leaks_in_features,
+    leaks_in_table,
+    measure_features,
+    measure_homophily,
+    measure_reach,
+    read_edges,
+    sample_rows,
+)
+from evengraph.methods import GCN, METHODS
 from evengraph.splits import Natural
+from small_graphs import edge_lists
+
+
+@st.composite
+def labelled_graphs(draw, max_nodes=12, most_classes=3):
+    """Edges as they come, labels with gaps, and which of the labels may be used."""
+    edge_index, num_nodes = draw(edge_lists(max_nodes))
+    num_classes = draw(st.integers(1, most_classes))
+    label = st.integers(-1, num_classes - 1)
+    labels = draw(st.lists(label, min_size=num_nodes, max_size=num_nodes))
+    labels[0] = draw(st.integers(0, num_classes - 1))  # somebody is labelled
+    seen = draw(st.lists(st.booleans(), min_size=num_nodes, max_size=num_nodes))
+    seen[0] = True
+    graph = Data(edge_index=edge_index, y=torch.tensor(labels), num_nodes=num_nodes)
+    graph.class_names = [f"class {number}" for number in range(num_classes)]
+    return graph, torch.tensor(seen)
+
+
+def as_networkx(edge_index, num_nodes):
+    """Without direction, repeats and self-loops."""
+    graph = nx.Graph()
+    graph.add_nodes_from(range(num_nodes))
+    graph.add_edges_from((a, b) for a, b in np.asarray(edge_index).T.tolist() if a != b)
+    return graph
+
+
+@given(edge_lists())
+def test_edges_against_sets(found):
+    edge_index, num_nodes = found[0].numpy(), found[1]
+    neighbours, edges = read_edges(edge_index, num_nodes)
+    arcs = list(zip(*edge_index.tolist(), strict=True))
+    pairs = {tuple(sorted(arc)) for arc in arcs if arc[0] != arc[1]}
+    assert {tuple(pair) for pair in neighbours.pairs.T.tolist()} == pairs
+    assert edges.listed == len(arcs)
+    assert edges.pairs == len(pairs) == count_edges(edge_index, num_nodes)
+    assert edges.repeated == len(arcs) - len(set(arcs))
+    assert edges.to_itself == sum(a == b for a, b in arcs)
+    assert edges.one_way == sum(((a, b) in arcs) != ((b, a) in arcs) for a, b in pairs)
+    assert edges.directed is (edges.one_way > 0)
+    graph = as_networkx(edge_index, num_nodes)
+    for node in range(num_nodes):
+        row = neighbours.indices[neighbours.indptr[node] : neighbours.indptr[node + 1]]
+        assert sorted(row.tolist()) == sorted(graph.neighbors(node))
+
+
+@given(edge_lists(), st.data())
+def test_degrees_and_components_against_networkx(found, data):
+    edge_index, num_nodes = found[0].numpy(), found[1]
+    neighbours, _ = read_edges(edge_index, num_nodes)
+    graph = as_networkx(edge_index, num_nodes)
+    degrees = [degree for _, degree in graph.degree]
+    counted = count_degrees(neighbours)
+    assert counted.median == np.median(degrees)
+    assert counted.mean == pytest.approx(np.mean(degrees))
+    assert counted.largest == max(degrees)
+    assert counted.isolated == degrees.count(0)
+    assert counted.isolated_share == degrees.count(0) / num_nodes
+    for low, high, count in counted.bins:
+        assert count == sum(low <= degree <= high for degree in degrees)
+    assert sum(count for _, _, count in counted.bins) == num_nodes
+
+    mask = data.draw(st.lists(st.booleans(), min_size=num_nodes, max_size=num_nodes))
+    parts = list(nx.connected_components(graph))
+    bare = [part for part in parts if not any(mask[node] for node in part)]
+    counts = count_components(component_ids(neighbours), np.array(mask))
+    assert counts.count == len(parts)
+    assert counts.largest == max(map(len, parts))
+    assert counts.unlabelled == len(bare)
+    assert counts.unlabelled_nodes == sum(map(len, bare))
+
+
+def test_bins_double_and_edges_have_two_rows():
+    star = np.stack([np.zeros(9, dtype=np.int64), np.arange(1, 10)])
+    degrees = count_degrees(read_edges(star, 12)[0])
+    assert degrees.bins == ((0, 0, 2), (1, 1, 9), (2, 3, 0), (4, 7, 0), (8, 15, 1))
+    with pytest.raises(ValueError, match="two rows"):
+        read_edges(np.zeros((3, 4), dtype=np.int64), 3)
+
+
+@given(labelled_graphs())
+def test_homophily_against_counting(found):
+    graph, seen = found
+    labels, known = graph.y.numpy(), (seen & (graph.y >= 0)).numpy()
+    number = len(graph.class_names)
+    neighbours, _ = read_edges(graph.edge_index.numpy(), graph.num_nodes)
+    homophily = measure_homophily(neighbours.pairs, labels, known, number)
+    edges = [
+        (labels[a], labels[b])
+        for a, b in as_networkx(graph.edge_index, graph.num_nodes).edges
+        if known[a] and known[b]
+    ]
+    ends = [end for edge in edges for end in edge]
+    assert homophily.edges == len(edges)
+    if not edges:
+        assert homophily.edge is homophily.by_chance is homophily.adjusted is None
+    else:
+        same = sum(a == b for a, b in edges) / len(edges)
+        chance = sum((ends.count(c) / len(ends)) ** 2 for c in range(number))
+        assert homophily.edge == pytest.approx(same)
+        assert homophily.by_chance == pytest.approx(chance)
+        if len(set(ends)) > 1:
+            assert homophily.adjusted == pytest.approx((same - chance) / (1 - chance))
+        else:
+            assert homophily.adjusted is None
+    for label in range(number):
+        others = [b for a, b in edges if a == label] + [a for a, b in edges if b == label]
+        assert homophily.neighbours[label] == len(others)
+        share = homophily.per_class[label]
+        assert share == (pytest.approx(others.count(label) / len(others)) if others else None)
+
+
+@given(labelled_graphs())
+def test_class_sizes_against_counting(found):
+    graph, seen = found
+    labels, known = graph.y.tolist(), (seen & (graph.y >= 0)).tolist()
+    counted = count_labels(graph.y.numpy(), np.array(known), graph.class_names)
+    for label in range(len(graph.class_names)):
+        pairs = list(zip(labels, known, strict=True))
+        assert counted.labelled[label] == pairs.count((label, True))
+        assert counted.hidden[label] == pairs.count((label, False))
+    sizes = [size for size in counted.labelled if size]
+    assert counted.ratio == max(sizes) / min(sizes)
+    assert counted.num_labelled + counted.num_unlabelled == graph.num_nodes
+    assert counted.labelled_share == sum(known) / graph.num_nodes
+
+
+def reach_of(graph, known, hops):
+    neighbours, _ = read_edges(graph.edge_index.numpy(), graph.num_nodes)
+    number = len(graph.class_names)
+    component = component_ids(neighbours)
+    return measure_reach(neighbours, component, graph.y.numpy(), known, number, hops)
+
+
+def distances(graph, sources):
+    """From the nearest source, infinite where there is no path."""
+    plain = as_networkx(graph.edge_index, graph.num_nodes)
+    found = nx.multi_source_dijkstra_path_length(plain, sources) if sources else {}
+    return [found.get(node, np.inf) for node in range(graph.num_nodes)]
+
+
+@given(labelled_graphs(max_nodes=14), st.integers(1, 5))
+def test_reach_against_shortest_paths(found, hops):
+    graph, seen = found
+    known = (seen & (graph.y >= 0)).numpy()
+    reach = reach_of(graph, known, hops)
+    others = np.flatnonzero(~known)
+    assert reach.nodes == len(others)
+    groups = [
+        {int(node) for node in np.flatnonzero(known & (graph.y.numpy() == label))}
+        for label in range(len(graph.class_names))
+    ]
+    for label, sources in enumerate(groups):
+        away = np.array(distances(graph, sources))[others]
+        assert reach.per_class[label] == tuple((away <= h).sum() for h in range(1, hops + 1))
+        assert reach.never_per_class[label] == np.isinf(away).sum()
+    away = np.array(distances(graph, set().union(*groups)))[others]
+    assert reach.any_class == tuple((away <= h).sum() for h in range(1, hops + 1))
+    assert reach.beyond == (away > hops).sum()
+    assert reach.never == np.isinf(away).sum()
+
+
+@pytest.mark.parametrize("number", [63, 64, 65, 130])
+def test_more_classes_than_bits_of_a_word(number):
+    """A path along which every second node is labelled, each with a class of its own."""
+    nodes = 2 * number
+    path = np.stack([np.arange(nodes - 1), np.arange(1, nodes)])
+    labels = np.where(np.arange(nodes) % 2 == 0, np.arange(nodes) // 2, -1)
+    neighbours, _ = read_edges(path, nodes)
+    reach = measure_reach(neighbours, component_ids(neighbours), labels, labels >= 0, number, 3)
+    assert reach.per_class[0] == (1, 1, 2)
+    assert reach.per_class[-1] == (2, 2, 3)
+    assert set(reach.per_class[2:-2]) == {(2, 2, 4)}
+    assert reach.any_class == (number, number, number)
+    assert len(reach.per_class) == number
+
+
+def test_hops_are_checked():
+    neighbours, _ = read_edges(np.zeros((2, 0), dtype=np.int64), 2)
+    with pytest.raises(ValueError, match="hops must be at least 1, got 0"):
+        measure_reach(neighbours, np.arange(2), np.array([0, -1]), np.array([True, False]), 1, 0)
+
+
+VALUES = st.sampled_from([0.0, -0.0, 1.0, 2.0, -3.5, np.nan, np.inf])
+
+
+def measure(x, labels=None):
+    labels = np.zeros(len(x), dtype=np.int64) if labels is None else np.array(labels)
+    return measure_features(x, labels, labels >= 0, int(labels.max(initial=0)) + 1)
+
+
+@given(
+    st.tuples(st.integers(1, 9), st.integers(1, 3)).flatmap(
+        lambda shape: arrays(np.float32, shape, elements=VALUES)
+    ),
+    st.sampled_from([2, 5, 1000]),
+)
+def test_features_against_a_loop(x, chunk):
+    before, measures.CHUNK_ENTRIES = measures.CHUNK_ENTRIES, chunk
+    try:
+        found, columns = measure(x)
+    finally:
+        measures.CHUNK_ENTRIES = before
+    rows = [tuple("nan" if v != v else v + 0.0 for v in row) for row in x.tolist()]
+    full = [row for row in rows if any(value != 0 for value in row)]
+    assert found.count == x.shape[1]
+    assert found.density == pytest.approx(np.count_nonzero(x) / x.size)
+    assert found.missing == (~np.isfinite(x)).sum()
+    assert found.empty_nodes == len(rows) - len(full)
+    assert found.duplicate_nodes == len(full) - len(set(full))
+    constant = [np.isfinite(column).all() and len(set(column.tolist())) == 1 for column in x.T]
+    assert found.constant == sum(constant)
+    for place, column in enumerate(x.T):
+        known = column[np.isfinite(column)]
+        if len(known):
+            assert (columns.low[place], columns.high[place]) == (known.min(), known.max())
+            assert columns.mean[place] == pytest.approx(known.mean(), abs=1e-5)
+            assert columns.variance[place] == pytest.approx(known.var(), abs=1e-5)
+
+
+def test_features_by_hand():
+    x = np.array([[0.0, 1, 0], [0, 2, 0]])
+    labels = np.array([0, 1])
+    hashed = np.array([False, True, True])
+    found, _ = measure_features(x, labels, labels >= 0, 2, hashed)
+    assert (found.count, found.hashed, found.constant) == (3, 2, 1)
+    assert measure(x)[0].constant == 2
+    x = np.array([[1.0, 2], [1, 2], [1, 2], [3, 4], [3, 4], [5, 6]])
+    found, _ = measure(x, [0, 1, -1, 0, 0, 1])
+    assert found.duplicate_nodes == 3
+    assert found.conflicting_nodes == 2
+    found, _ = measure(np.zeros((4, 0), dtype=np.float32))
+    assert found.count == found.constant == found.empty_nodes == found.duplicate_nodes == 0
+    assert found.density is None
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.int64, np.bool_])
+def test_other_kinds_of_numbers(kind):
+    found, columns = measure(np.array([[0, 1], [1, 1], [1, 1]], dtype=kind))
+    assert (found.constant, found.duplicate_nodes, found.missing) == (1, 1, 0)
+    assert columns.high.tolist() == [1, 1]
+
+
+NAMES = ["a", "b", "c"]
+RNG = np.random.default_rng(1)
+LABELS = RNG.choice(3, size=600, p=[0.7, 0.25, 0.05])
+SOME = np.where(RNG.random(600) < 0.6, LABELS, -1)
+
+
+def leaks(columns, labels=SOME, names=()):
+    x = np.stack(columns, axis=1).astype(np.float32)
+    _, figures = measure_features(x, LABELS, labels >= 0, 3)
+    return leaks_in_features(x, figures, labels, NAMES, names)
+
+
+def one(column, **options):
+    """The leak of a column that stands between two harmless ones."""
+    found = leaks([RNG.normal(size=600), column, RNG.integers(3, size=600)], **options)
+    assert len(found) <= 1
+    return found[0] if found else None
+
+
+@pytest.mark.parametrize(
+    "copied", [LABELS, 2 - LABELS, 10.5 + LABELS, np.array([4, 9, -1])[LABELS]]
+)
+def test_a_copy_of_the_label(copied):
+    leak = one(copied)
+    assert (leak.column, leak.kind, leak.strength) == ("feature 1", "copy", 1.0)
+
+
+def test_how_strongly_a_column_tells_the_label():
+    noisy = np.where(RNG.random(600) < 0.01, 1, LABELS)
+    leak = one(noisy, names=["x", "y_copy", "z"])
+    assert (leak.column, leak.kind) == ("y_copy", "label")
+    assert 0.95 <= leak.strength < 1
+    assert one(LABELS + 0.1 * RNG.normal(size=600)).kind == "label"
+    leak = one(np.where(LABELS == 1, RNG.integers(1, 4, size=600), 0))
+    assert (leak.kind, leak.class_name) == ("class", "b")
+
+
+def test_honest_features_pass():
+    assert one(np.where(RNG.random(600) < 0.25, RNG.integers(3, size=600), LABELS)) is None
+    assert one(LABELS + RNG.normal(size=600)) is None
+    assert one(np.ones(600)) is None
+    few = np.full(600, -1)
+    few[[np.flatnonzero(label == LABELS)[place] for label in range(3) for place in range(4)]] = 0
+    few = np.where(few == 0, LABELS, -1)
+    assert one(LABELS, labels=few) is None
+    assert one(RNG.random(600)) is None
+    assert one(np.arange(600) // 2) is None
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.01])
+def test_a_column_that_counts_the_nodes(scale):
+    assert one(scale * RNG.permutation(600) - 5).kind == "id"
+
+
+def table(**columns):
+    pd = pytest.importorskip("pandas")
+    words = np.array(["fraud", "fine", "unsure"])[LABELS]
+    plain = {"key": [f"n{place}" for place in range(600)]}
+    plain["topic"] = np.where(SOME >= 0, words, "")
+    plain["amount"] = RNG.normal(size=600)
+    plain["city"] = RNG.choice(["Rome", "Bonn"], size=600)
+    plain["title"] = [f"a text about {place}" for place in range(600)]
+    return pd.DataFrame(plain | columns)
+
+
+def kinds(frame):
+    return {leak.column: leak.kind for leak in leaks_in_table(frame, "topic", "key")}
+
+
+def test_leaks_of_a_table():
+    words = np.array(["fraud", "fine", "unsure"])[LABELS]
+    frame = table(
+        copied=words,
+        code=np.array([7, 1, 3])[LABELS],
+        nearly=np.where(RNG.random(600) < 0.01, "fine", words),
+        closed_on=[f"day {i % 9}" if label == 1 else None for i, label in enumerate(LABELS)],
+        again=[f"n{place}" for place in range(600)],
+        row=np.arange(600) * 17,
+        when=np.arange("2020-01-01", "2021-08-23", dtype="datetime64[D]"),
+        flag=RNG.random(600) < 0.5,
+    )
+    expected = {"copied": "copy", "code": "copy", "nearly": "label", "closed_on": "class"}
+    assert kinds(frame) == expected | {"again": "id", "row": "id"}
+    assert kinds(table()) == {}
+    amounts = [f"{value:.4f}" for value in RNG.lognormal(6, 1, size=600)]
+    assert kinds(table(balance=amounts)) == {}
+    assert kinds(table(serial=[str(1000 + number) for number in range(600)])) == {"serial": "id"}
+    mixed = [1, "two", None, 3.5, [4]] * 120
+    frame = table(empty=[None] * 600, mixed=mixed, half=[1.5, None] * 300)
+    frame.loc[3, "topic"] = None
+    assert kinds(frame) == {}
+    assert kinds(frame.assign(topic="")) == {}
+
+
+def test_a_column_that_is_not_there():
+    frame = table()
+    with pytest.raises(ValueError, match=r"column 'Topic'; it has: key, topic, amount"):
+        leaks_in_table(frame, "Topic", "key")
+    with pytest.raises(ValueError, match="column 'name'"):
+        leaks_in_table(frame, "topic", "name")
+
+
+# The signal of one column.
+
+
+@given(st.lists(st.lists(st.integers(0, 8), min_size=3, max_size=3), min_size=1, max_size=5))
+def test_what_a_column_tells_against_leaving_one_out(rows):
+    table = np.array(rows)
+    nodes = [
+        (group, label)
+        for group, row in enumerate(rows)
+        for label in range(3)
+        for _ in range(row[label])
+    ]
+
+    def hits(classes):
+        """Nodes that a strict majority of the others of their group, all of it theirs, tells."""
+        right = 0
+        for group, label in nodes:
+            votes = dict.fromkeys(set(classes.values()), 0)
+            for other, its in nodes:
+                votes[classes[its]] += other == group
+            votes[classes[label]] -= 1
+            mine = votes.pop(classes[label])
+            right += mine > max(votes.values(), default=0)
+        return right
+
+    def gain(classes):
+        sizes = [sum(classes[label] == c for _, label in nodes) for c in set(classes.values())]
+        if not nodes or len(nodes) - max(sizes) < LEAST_EVIDENCE:
+            return 0.0
+        return (hits(classes) - max(sizes)) / (len(nodes) - max(sizes))
+
+    told = label_signal(table)
+    assert told.label == pytest.approx(gain({0: 0, 1: 1, 2: 2}))
+    for label in range(3):
+        assert told.by_class[label] == pytest.approx(gain({c: c == label for c in range(3)}))
+
+
+def test_a_copy_is_one_to_one():
+    assert label_signal(np.diag([20, 30, 40])).copy
+    assert label_signal(np.array([[0, 12], [0, 0], [15, 0]])).copy
+    assert not label_signal(np.array([[20, 0], [20, 0], [0, 20]])).copy  # two values for a class
+    assert not label_signal(np.array([[20, 1], [0, 20]])).copy
+    assert not label_signal(np.array([[20, 0]])).copy  # a single class
+    assert not label_signal(np.diag([20, 3])).copy  # three nodes are no evidence
+    assert label_signal(np.vstack([np.tile([1, 0], (30, 1)), np.tile([0, 1], (30, 1))])).label <= 0
+
+
+def test_few_values_stay_and_many_are_cut_into_ranges():
+    values = np.array([3.0, 1.0, np.nan, 3.0, np.nan])
+    assert group_values(values, 2).tolist() == [1, 0, 2, 1, 2]
+    many = np.random.default_rng(0).permutation(6400).astype(float)
+    groups = group_values(many, 2)
+    assert np.bincount(groups).tolist() == [100] * 64
+    assert (np.diff(groups[np.argsort(many)]) >= 0).all()
+    assert len(set(group_values(many[:100], 2).tolist())) == 20  # at least five in each
+
+
+def test_rare_classes_are_sampled_whole(monkeypatch):
+    monkeypatch.setattr(measures, "MOST_ROWS", 60)
+    labels = np.array([0] * 500 + [1] * 12 + [-1] * 50 + [2] * 20)
+    rows = sample_rows(labels, 3)
+    assert np.bincount(labels[rows]).tolist() == [20, 12, 20]
+    assert len(set(rows.tolist())) == len(rows)
+    assert (rows == sample_rows(labels, 3)).all()
+
+
+GRAPH = Inspection(
+    name="",
+    num_nodes=1000,
+    labels=Labels(
+        names=("fine", "fraud"),
+        labelled=(340, 12),
+        hidden=(0, 0),
+        num_labelled=352,
+        num_unlabelled=648,
+        labelled_share=0.352,
+        ratio=340 / 12,
+    ),
+    homophily=Homophily(
+        edges=500,
+        edge=0.81,
+        by_chance=0.5,
+        adjusted=0.62,
+        per_class=(0.9, 0.5),
+        neighbours=(900, 100),
+    ),
+    edges=Edges(listed=4000, pairs=2000, repeated=0, to_itself=0, one_way=0, directed=False),
+    degrees=Degrees(
+        median=3, mean=4.0, largest=50, isolated=0, isolated_share=0.0, bins=((1, 1, 1000),)
+    ),
+    components=Components(count=1, largest=1000, unlabelled=0, unlabelled_nodes=0),
+    reach=Reach(
+        hops=4,
+        nodes=648,
+        per_class=((600, 640, 648, 648), (100, 402, 500, 640)),
+        any_class=(610, 645, 648, 648),
+        beyond=0,
+        never_per_class=(0, 0),
+        never=0,
+    ),
+    features=Features(
+        count=10,
+        density=0.5,
+        **dict.fromkeys(("constant", "missing", "empty_nodes"), 0),
+        **dict.fromkeys(("duplicate_nodes", "conflicting_nodes"), 0),
+    ),
+    leaks=(),
+)
+
+
+def changed(**changes: Any) -> Inspection:
+    """The graph with other measurements, given as whole parts or as the values that differ."""
+    parts = {
+        name: replace(getattr(GRAPH, name), **change) if isinstance(change, dict) else change
+        for name, change in changes.items()
+    }
+    return replace(GRAPH, **parts)
+
+
+def told(**changes):
+    """Level by text of the findings when some measurements differ."""
+    return {finding.text: finding.level for finding in find(changed(**changes))}
+
+
+LABELS_OF_ONE = {"labels": {"labelled": (340, 0), "ratio": 1.0}}
+UNSURE = {
+    "labels": {"names": ("fine", "fraud", "?"), "labelled": (340, 12, 9)},
+    "homophily": {"per_class": (0.9, 0.5, 0.5), "neighbours": (900, 100, 100)},
+    "reach": {"nodes": 0},
+}
+NEAR = {"per_class": ((600, 640, 648, 648), (100, 600, 600, 640))}
+CHANCE = {"edge": 0.95, "by_chance": 0.94, "adjusted": 0.05}
+
+
+@pytest.mark.parametrize(
+    ("level", "text", "changes"),
+    [
+        ("warning", "'fraud', has 12 labelled nodes, the largest, class 'fine', has 340: 28", {}),
+        ("note", "340: 9.9 times as many.", {"labels": {"ratio": 9.94}}),
+        ("good", "balanced: 10 to 12 label", {"labels": {"labelled": (10, 12), "ratio": 1.2}}),
+        ("warning", "No node of 'fraud' is labelled: no method can learn it.", LABELS_OF_ONE),
+        ("warning", "All labelled nodes are of 'fine'.", LABELS_OF_ONE),
+        ("warning", "'fraud' has only 1 labelled node: ", {"labels": {"labelled": (340, 1)}}),
+        ("warning", "Class '?' may mean unlabelled, but counts as a class here", UNSURE),
+        ("note", "352 of 1,000 nodes are labelled (35%).", {}),
+        ("good", "share a class on 81% of edges (50% expected by chance): the graph can help.", {}),
+        ("note", "on 60% of edges", {"homophily": {"edge": 0.6, "adjusted": 0.2}}),
+        ("warning", "on 12% of edges", {"homophily": {"edge": 0.12, "adjusted": -0.7}}),
+        ("warning", "95% of edges (94% expected by chance): a method that", {"homophily": CHANCE}),
+        ("note", "Only 1 edge joins two labelled", {"homophily": {"edges": 1, "adjusted": None}}),
+        (
+            "note",
+            "Only 10% of the neighbours of class 'fraud' are of that class (4% expected",
+            {"homophily": {"per_class": (0.9, 0.1), "neighbours": (960, 40)}},
+        ),
+        ("note", "38% of the unlabelled nodes are more than 2 hops from any labelled node", {}),
+        ("good", "At least 93% of the unlabelled nodes are within 2 hops of a", {"reach": NEAR}),
+        ("note", "Less than 1% of the unlabelled nodes (5) are", {"reach": {"beyond": 5}}),
+        ("good", "The graph is connected.", {}),
+        (
+            "warning",
+            "20% of the nodes (200) have no neighbours",
+            {"degrees": {"isolated": 200, "isolated_share": 0.2}},
+        ),
+        (
+            "note",
+            "2 of 9 components hold no labelled node (1% of all nodes)",
+            {"components": {"count": 9, "unlabelled": 2, "unlabelled_nodes": 10}},
+        ),
+        ("note", "50% of the edges are listed", {"edges": {"one_way": 1000, "directed": True}}),
+        ("note", "1 self-loop ignored.", {"edges": {"to_itself": 1}}),
+        ("note", "1,234 edges are listed more than once", {"edges": {"repeated": 1234}}),
+        ("warning", "There are no features", {"features": {"count": 0}}),
+        ("warning", "3 feature values are missing or infinite", {"features": {"missing": 3}}),
+        ("note", "2% of the nodes have the same features", {"features": {"duplicate_nodes": 20}}),
+        ("note", "only 40 kinds of nodes.", {"features": {"duplicate_nodes": 960}}),
+        ("good", "No single feature reveals the label.", {}),
+        ("warning", "Column 'y' alone almost", {"leaks": (Leak(column="y", kind="label"),)}),
+        ("warning", "Feature 17 is a copy", {"leaks": (Leak(column="feature 17", kind="copy"),)}),
+        ("note", "Column 'row' has a different", {"leaks": (Leak(column="row", kind="id"),)}),
+    ],
+)
+def test_sentences(level, text, changes):
+    found = {sentence: of for sentence, of in told(**changes).items() if text in sentence}
+    assert list(found.values()) == [level], told(**changes)
+
+
+def test_the_gravest_stand_first_and_all_are_sentences():
+    findings = find(GRAPH)
+    levels = [finding.level for finding in findings]
+    assert levels == sorted(levels, key=("warning", "note", "good").index)
+    assert {"warning", "note", "good"} == set(levels)
+    for finding in findings:
+        assert re.fullmatch(r"[A-Z0-9'].*\.", finding.text)
+        assert "  " not in finding.text
+
+
+def test_text_and_leaks_are_told_together():
+    alike = "the same value for every node."
+    assert f"3 of 16 features have {alike}" in told(features={"count": 16, "constant": 3})
+    text = told(features={"count": 266, "hashed": 256, "constant": 1})
+    assert f"1 of 10 features that are not hashed text has {alike}" in text
+    leaks = tuple(Leak(column=f"c{n}", kind="class", class_name="fine") for n in range(40))
+    warnings = [t for t in told(leaks=leaks) if "c5" in t or "alone almost" in t]
+    assert len(warnings) == 6
+    assert warnings[-1].startswith("The same holds for 35 more: 'c5', 'c6'")
+    text = " ".join(told(reach={"nodes": 0}, labels={"num_unlabelled": 0}))
+    assert "hops" not in text
+    assert "are labelled" not in text
+
+
+def test_percent_never_rounds_to_none_or_all():
+    assert [percent(share) for share in (0, 0.5, 1)] == ["0%", "50%", "100%"]
+    assert [percent(share) for share in (0.004, 0.996)] == ["less than 1%", "more than 99%"]
+
+
+def test_without_edges_one_finding_says_so():
+    parts = {
+        "edges": {"pairs": 0},
+        "degrees": {"isolated": 1000, "isolated_share": 1.0},
+        "homophily": {"edges": 0, "edge": None, "adjusted": None},
+        "components": {"count": 1000, "unlabelled": 648, "unlabelled_nodes": 648},
+    }
+    found = find(changed(**parts))
+    assert [finding.text for finding in found if "edge" in finding.text] == [
+        "There are no edges between different nodes: use a model that ignores edges."
+    ]
+    assert {finding.topic for finding in found}.isdisjoint({"neighbours", "reach", "parts"})
+
+
+def advised(**changes):
+    return " ".join(recommend(changed(**changes)))
+
+
+def test_advice():
+    assert set(HETEROPHILY_METHODS.split(",")) <= METHODS.keys()
+    plain = advised()
+    assert plain.startswith(
+        "Classes are imbalanced and many nodes are far from labels: use the default, which selects "
+    )
+    assert ", or compare them with GCN. " in plain
+    for kind in METHODS.values():
+        assert (kind.title in plain) == bool(kind.portfolio or kind is GCN), kind.title
+    assert "correct for 97% of the labelled nodes" in plain
+    near = {"reach": {"per_class": ((648,) * 4,) * 2}}
+    even = {"labels": {"labelled": (10, 12), "ratio": 1.2}}
+    assert advised(**near, **even) == "A plain GCN may be enough; compare it with the default."
+    assert advised(**near).startswith("Classes are imbalanced: use the default, ")
+    assert advised(**even).startswith("Many nodes are far from labels: use the default, ")
+    assert advised(homophily={"adjusted": 0.0}).startswith("Compare methods on GraphSAGE, ")
+    assert avoids_neighbours(changed(homophily={"adjusted": 0.0}))
+    none = advised(edges={"pairs": 0})
+    assert none.startswith("Without edges, use the default, which includes models of features ")
+    few = {"homophily": {"adjusted": 0.0, "edges": 3}}
+    assert advised(**few).startswith("Classes are imbalanced")
+    assert not avoids_neighbours(changed(**few))
+    leak = (Leak(column="y_copy", kind="copy"), Leak(column="row", kind="id"))
+    assert advised(leaks=leak).startswith("First remove 'y_copy' from the features. Classes are")
+    single = {"labels": {"labelled": (3, 0), "ratio": 1.0}}
+    assert advised(**single) == "Label nodes of at least two classes before training."
 
 
 def graph_of(labels, pairs=((0, 1),), **more):
@@ -87,7 +733,8 @@ def test_a_leak_under_the_name_of_the_column():
         ({"graph": graph_of([0, -2])}, "labels must be -1 .* got -2"),
         ({"graph": Data(edge_index=torch.zeros(2, 0, dtype=torch.long), num_nodes=2)}, "graph.y"),
         ({"graph": Data(y=torch.tensor([0]), num_nodes=1)}, "graph.edge_index must hold"),
-        ({"graph": graph_of([0, 1], [(0, 5)])}, "ids from 0 to 1, got 5"),
+        ({"graph": graph_of([0, 1], [(0, 2)])}, "ids from 0 to 1, got 2"),
+        ({"graph": graph_of([0, 1], [(-1, 0)])}, "ids from 0 to 1, got -1"),
         ({"graph": graph_of([0, 1], x=torch.zeros(3, 2))}, "graph.x must be a dense .* 2 rows"),
         ({"labelled": torch.tensor([1, 0])}, "labelled must be a bool mask"),
         ({"labelled": torch.zeros(2, dtype=torch.bool)}, "No node has a label"),

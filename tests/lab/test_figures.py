@@ -5,12 +5,13 @@ import sqlite3
 import sys
 from contextlib import closing
 from dataclasses import replace
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
-from evengraph.cli import main
+from command_line import call
 from evengraph.lab.figures import (
     HIGHLIGHT,
     MANY,
@@ -27,7 +28,6 @@ from evengraph.lab.figures import (
     tsne_figure,
 )
 from evengraph.lab.pages import curve_panel, dots_panel, gaps_panel, some_values, write_report
-from evengraph.lab.results import load_experiments
 from evengraph.lab.store import Store
 from made_up import FEW, PUBMED, STEP, make_results, node_map, published, spread
 
@@ -292,7 +292,9 @@ def test_a_map_is_drawn_by_class_and_by_cluster_with_a_colour_each(comparison, c
 
 
 def test_no_label_leaves_the_figure(experiments):
-    for results in experiments:
+    names = ("a$b", "x_1^2", "100%", "<b>&", "_first", "$\\oops{$")
+    odd = make_results({("cora-step", name): spread(60.0, FEW, name) for name in names})
+    for results in (*experiments, odd):
         for name, figure in figures(results):
             figure.canvas.draw()
             for text in figure.findobj(Text):
@@ -302,18 +304,15 @@ def test_no_label_leaves_the_figure(experiments):
                     assert max(box.x1 - edge.x1, box.y1 - edge.y1) <= 1, (name, text)
 
 
-@pytest.mark.parametrize("label", ["a$b", "x_1^2", "100%", "<b>&", "_first", "$\\oops{$"])
-def test_signs_in_a_name_do_not_stop_a_figure(label):
-    results = make_results({("cora-step", label): spread(60.0, FEW, "x")})
-    assert draw_all(results) == ["comparison", "recall", "confusion", "cost"]
-
-
 def test_what_is_missing_is_left_out(experiments):
     comparison, ablation, curves = experiments
     lacking = dict.fromkeys(("confusion_matrix", "class_counts", "seconds", "memory"), ...)
     drawn = draw_all(with_outcome(comparison, lambda _: lacking))
     assert drawn == ["comparison", "recall", "cost", "map"]
     assert draw_all(with_outcome(comparison, lambda _: {"per_class": ...}))
+    # a row under another key than that of its job has no outcome
+    parted = [replace(c, store=SimpleNamespace(outcomes=lambda _: [])) for c in comparison.cells]
+    assert confusion_figure(replace(comparison, cells=parted)) is None
     for results in experiments:
         assert draw_all(replace(results, seeds=[5]).with_equal_seeds())
     cells = [c for c in comparison.cells if (c.setting, c.label) != (STEP, "Uni-GNN")]
@@ -346,25 +345,21 @@ def overlapping(names):
 
 
 def test_runs_side_by_side_share_the_seconds_but_not_the_memory(comparison):
-    def first_costs(together):
-        figure = cost_figure(with_outcome(comparison, lambda _: {"together": together}))
+    def costs(change):
+        figure = cost_figure(with_outcome(comparison, change))
         assert [t.get_text() for t in shown(figure)[0].texts] == comparison.labels
-        return [panel.collections[0].get_offsets()[0][0] for panel in shown(figure)]
+        offsets = [panel.collections[0].get_offsets()[0][0] for panel in shown(figure)]
+        return offsets, [panel.get_xlabel() for panel in shown(figure)]
 
-    seconds, memory = first_costs(1)
-    assert first_costs(8) == pytest.approx([seconds / 8, memory])
-    no_memory = with_outcome(comparison, lambda _: {"memory": None})
-    (panel,) = shown(cost_figure(no_memory))
-    assert panel.get_xlabel() == "amortized seconds per run"
-    part = with_outcome(comparison, lambda label: {"memory": None} if label == "GCN" else {})
-    assert shown(cost_figure(part))[1].get_xlabel().endswith("not measured (1): GCN")
-
-
-def test_a_figure_of_different_devices_says_so(comparison):
+    (seconds, memory), _ = costs(lambda _: {"together": 1})
+    assert costs(lambda _: {"together": 8})[0] == pytest.approx([seconds / 8, memory])
+    assert costs(lambda _: {"memory": None})[1] == ["amortized seconds per run"]
+    _, (_, title) = costs(lambda label: {"memory": None} if label == "GCN" else {})
+    assert title.endswith("not measured (1): GCN")
     first, *others = comparison.cells
     rows = [replace(row, environment={"device": "cuda (a GPU)"}) for row in first.rows]
-    results = replace(comparison, cells=[replace(first, rows=rows), *others])
-    assert shown(cost_figure(results))[0].get_xlabel().endswith(" (some on CPU, some on GPU)")
+    mixed = replace(comparison, cells=[replace(first, rows=rows), *others])
+    assert shown(cost_figure(mixed))[0].get_xlabel().endswith(" (some on CPU, some on GPU)")
 
 
 def test_of_many_methods_the_front_is_named():
@@ -407,28 +402,23 @@ def test_ticks_are_round_and_three_where_there_are_as_many(low, high, ticks):
 # `evengraph report`.
 
 
-def report(store, folder, capsys):
-    with pytest.raises(SystemExit) as stop:
-        main(["report", str(store), "--out", str(folder)])
-    printed = capsys.readouterr()
-    return stop.value.code, printed.out.splitlines(), " ".join(printed.err.split())
-
-
 def test_the_command_tells_what_it_wrote(copied, tmp_path, capsys, monkeypatch):
     with closing(sqlite3.connect(copied.path)) as base, base:
         base.execute("DELETE FROM runs WHERE method_fields NOT LIKE '%alpha\": 1%'")
-    code, told, _ = report(copied.path, tmp_path / "report", capsys)
-    assert code == 0
+    assert call("report", copied.path, "--out", tmp_path / "report") == 0
+    told = capsys.readouterr().out.splitlines()
     assert sorted(told) == sorted(f"wrote {path}" for path in (tmp_path / "report").iterdir())
     assert len(told) == 6  # experiments without runs are passed over
-    code, _, error = report(tmp_path / "none.sqlite", tmp_path / "other", capsys)
-    assert (code, "There is no store" in error) == (2, True)
-    assert not (tmp_path / "none.sqlite").exists()
+    Store(tmp_path / "empty.sqlite")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    code, _, error = report(copied.path, tmp_path / "other", capsys)
-    assert (code, "matplotlib" in error) == (2, True)
-    with pytest.raises(ValueError, match="holds no finished experiment"):
-        write_report(Store(tmp_path / "empty.sqlite"), tmp_path / "empty")
+    for store, words in (
+        (tmp_path / "none.sqlite", "There is no store"),
+        (copied.path, "matplotlib"),
+        (tmp_path / "empty.sqlite", "holds no finished experiment"),
+    ):
+        assert call("report", store, "--out", tmp_path / "other") == 2
+        assert words in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "none.sqlite").exists()
 
 
 @pytest.mark.parametrize("name", ["../outside", "/tmp/outside", ".hidden", "a/b", "a\x1b"])
@@ -454,10 +444,3 @@ def test_results_of_another_kind_are_one_line_with_the_store(copied, tmp_path, c
     with pytest.raises(ValueError, match=r"sqlite.* cannot be drawn: a result is") as caught:
         write_report(copied, tmp_path / "out")
     assert "\n" not in str(caught.value)
-
-
-def test_a_row_under_another_key_has_no_confusion_matrix(copied):
-    with closing(sqlite3.connect(copied.path)) as base, base:
-        base.execute("UPDATE runs SET key = 'x' || key")
-    loaded = load_experiments(copied, parts=("metrics",))
-    assert all(confusion_figure(results) is None for results in loaded)

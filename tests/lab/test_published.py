@@ -13,52 +13,47 @@ from evengraph.splits import SPLITS
 CLASSES = {"cora": 7, "citeseer": 6, "pubmed": 3}
 
 
-def test_a_known_cell():
-    cell = paper_cell("cora", "step", {"minority": 3, "ratio": 0.1}, "unignn")
-    assert cell is not None
-    assert cell["balanced_accuracy"] == {"mean": 76.5, "std": 0.5}
-    longtail = paper_cell("citeseer", "longtail", {"ratio": 0.01}, "gcn")
-    assert longtail is not None
-    assert longtail["macro_f1"] == {"mean": 45.7, "std": 0.8}
+STEP = {"minority": 3, "ratio": 0.1}
 
 
-def test_no_cell_for_another_setup():
-    assert paper_cell("cora", "step", {"minority": 2, "ratio": 0.1}, "unignn") is None
-    assert paper_cell("cora", "natural", {"train": 0.1}, "unignn") is None
-    assert paper_cell("toy", "step", {"minority": 3, "ratio": 0.1}, "unignn") is None
+@pytest.mark.parametrize(
+    ("setup", "row", "metric", "values"),
+    [
+        (("cora", "step", STEP), ("unignn",), "balanced_accuracy", (76.5, 0.5)),
+        (("citeseer", "longtail", {"ratio": 0.01}), ("gcn",), "macro_f1", (45.7, 0.8)),
+        (("cora", "publicstep", STEP), ("UNREAL", "published"), "macro_f1", (76.4, None)),
+        (
+            ("citeseer", "publicstep", STEP),
+            ("Balanced softmax", "published"),
+            "balanced_accuracy",
+            (55.5, None),
+        ),
+        (("cora", "step", STEP), ("Ind. Enc.", "ablation"), "g_mean", (84.3, 2.5)),
+        (("cora", "step", {"minority": 2, "ratio": 0.1}), ("unignn",), "", None),
+        (("cora", "natural", {"train": 0.1}), ("unignn",), "", None),
+        (("toy", "step", STEP), ("unignn",), "", None),
+        (("cora", "step", STEP), ("UNREAL", "published"), "", None),
+        (("cora", "step", STEP), ("nothing", "ablation"), "", None),
+    ],
+    ids=str,
+)
+def test_cells(setup, row, metric, values):
+    label, *table = row
+    cell = paper_cell(*setup, label, **({"table": table[0]} if table else {}))
+    found = None if cell is None else cell[metric]
+    assert found == (None if values is None else {"mean": values[0], "std": values[1]})
 
 
-def test_figures_of_other_papers():
-    fields = {"minority": 3, "ratio": 0.1}
-    cell = paper_cell("cora", "publicstep", fields, "UNREAL", table="published")
-    assert cell is not None
-    assert cell["macro_f1"] == {"mean": 76.4, "std": None}
-    cell = paper_cell("citeseer", "publicstep", fields, "Balanced softmax", table="published")
-    assert cell is not None
-    assert cell["balanced_accuracy"]["mean"] == 55.5
-    assert cell["g_mean"]["mean"] is None
-    assert paper_cell("cora", "step", fields, "UNREAL", table="published") is None
+def test_tables_have_all_rows_once():
+    assert sum(row["method"] == "unignn" for row in _rows("paper.csv")) == 14
     rows = _rows("published.csv")
     assert len({(row["dataset"], row["label"]) for row in rows}) == len(rows)
     assert all(row["imbalance"] == "publicstep" and row["balanced_accuracy"] for row in rows)
-
-
-def test_fourteen_setups_of_uni_gnn():
-    assert sum(row["method"] == "unignn" for row in _rows("paper.csv")) == 14
-
-
-def test_ten_variants_in_four_setups():
-    rows = _rows("ablation.csv")
-    labels = [entry.label for entry in read_spec("table3").entries]
+    rows, labels = _rows("ablation.csv"), [entry.label for entry in read_spec("table3").entries]
     assert sorted({row["label"] for row in rows}) == sorted(labels)
     assert len(rows) == 4 * len(labels) == 40
-    fields = {"minority": 3, "ratio": 0.1}
-    cell = paper_cell("cora", "step", fields, "Ind. Enc.", table="ablation")
-    assert cell is not None
-    assert cell["g_mean"] == {"mean": 84.3, "std": 2.5}
-    whole = paper_cell("cora", "step", fields, "Uni-GNN", table="ablation")
-    assert whole == paper_cell("cora", "step", fields, "unignn")
-    assert paper_cell("cora", "step", fields, "nothing", table="ablation") is None
+    whole = paper_cell("cora", "step", STEP, "Uni-GNN", table="ablation")
+    assert whole == paper_cell("cora", "step", STEP, "unignn")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from evengraph.core.records import Record
+from evengraph.core.task import Record
 from evengraph.lab import reproduce as module
 from evengraph.lab.reproduce import (
     SEARCH_BATCH,
@@ -13,7 +13,6 @@ from evengraph.lab.reproduce import (
     StoreJournal,
     check,
     experiment_content,
-    job_spec,
     known_runs,
     missing,
     reproduce,
@@ -48,30 +47,35 @@ def settings_of(jobs):
     return [(one.method_fields["max_epochs"], one.seed) for one in jobs]
 
 
-def test_every_run_of_a_grid_is_asked_for():
+def test_every_run_of_a_grid_is_asked_for_with_all_parameters_spelt_out():
     spec = spec_of(entry(grid=GRID | {"hidden": [8, 16]}, fields={"patience": 4}))
     asked = Plan(spec, []).missing()
     found = [(o.method_fields["max_epochs"], o.method_fields["hidden"], o.seed) for o in asked]
     assert found == [(m, h, s) for m in (1, 2, 3) for h in (8, 16) for s in (5, 6)]
     assert {one.method_fields["patience"] for one in asked} == {4}
-    assert "learning_rate" in asked[0].method_fields  # defaults are spelt out
+    assert "learning_rate" in asked[0].method_fields
     assert asked[0].imbalance_fields == SETUP.fields
+    assert toy_job(hidden=64).key == toy_job().key != toy_job(hidden=8).key
 
 
-def test_the_best_mean_validation_is_chosen_never_the_best_test():
+@pytest.mark.parametrize(
+    ("scores", "chosen"),
+    [
+        ({1: (50, 50), 2: (90, 20), 3: (60, 54)}, 3),  # by the mean, not the best test
+        ({1: (10, 20), 2: (40, 60), 3: (50, 50)}, 2),  # the first of equals
+        ({1: (10, 10), 2: (None, 90), 3: (5, 5)}, 1),  # one run failed
+        ({1: (10, 10), 2: (90, None), 3: (5, 5)}, 1),
+        ({1: (None, None), 2: (0, 0), 3: (None, None)}, 2),
+    ],
+)
+def test_the_best_mean_validation_is_chosen(scores, chosen):
     spec = spec_of(one := entry(grid=GRID))
-    scores = {1: (50, 50), 2: (90, 20), 3: (60, 54)}
-    plan = Plan(spec, rows_of(scores, test={1: 99.0, 2: 70.0, 3: 10.0}))
-    assert plan.choice(SETUP, one) == {"max_epochs": 3}
-    assert plan.missing() == []
-
-
-def test_of_equal_means_the_first_is_chosen():
-    spec = spec_of(one := entry(grid=GRID))
-    scores = {1: (10, 20), 2: (40, 60), 3: (50, 50)}
-    assert Plan(spec, rows_of(scores)).choice(SETUP, one) == {"max_epochs": 2}
-    back = list(reversed(rows_of(scores)))  # not the first that has ended
-    assert Plan(spec, back).choice(SETUP, one) == {"max_epochs": 2}
+    rows = rows_of(scores, test={1: 99.0, 2: 70.0, 3: 10.0})
+    rows = [failed(r.job) if r.outcome["validation"] is None else r for r in rows]
+    for order in (rows, rows[::-1]):  # whichever ended first
+        plan = Plan(spec, order)
+        assert plan.choice(SETUP, one) == {"max_epochs": chosen}
+        assert plan.missing() == []
 
 
 def test_nothing_is_chosen_while_a_run_is_missing():
@@ -82,23 +86,6 @@ def test_nothing_is_chosen_while_a_run_is_missing():
         assert plan.choice(SETUP, one) is None
         assert plan.missing() == [rows[out].job]
         assert plan.cells() == []
-
-
-@pytest.mark.parametrize("seed", [5, 6])
-def test_settings_with_a_failed_run_lose(seed):
-    spec = spec_of(one := entry(grid=GRID))
-    rows = rows_of({1: (10, 10), 2: (90, 90), 3: (5, 5)})
-    bad = toy_job(max_epochs=2, seed=seed)
-    rows = [failed(row.job) if row.job == bad else row for row in rows]
-    plan = Plan(spec, rows)
-    assert plan.choice(SETUP, one) == {"max_epochs": 1}
-    assert plan.missing() == []
-
-
-def test_a_score_of_zero_is_better_than_a_failure():
-    spec = spec_of(one := entry(grid=GRID))
-    rows = [failed(row.job) for row in rows_of({1: (1, 1), 3: (1, 1)})] + rows_of({2: (0, 0)})
-    assert Plan(spec, rows).choice(SETUP, one) == {"max_epochs": 2}
 
 
 def test_if_all_failed_nothing_is_built_on_it():
@@ -156,14 +143,8 @@ def test_each_setup_has_a_choice_of_its_own():
 
 def test_an_entry_without_a_choice_is_asked_for_at_once():
     spec = spec_of(entry(fields={"max_epochs": 2}, more_seeds=[8]), entry("lte4g", "lte4g"))
-    asked = Plan(spec, []).missing()
-    assert [(o.method, o.seed) for o in asked] == [
-        ("gcn", 5),
-        ("gcn", 6),
-        ("gcn", 8),
-        ("lte4g", 5),
-        ("lte4g", 6),
-    ]
+    asked = [(one.method, one.seed) for one in Plan(spec, []).missing()]
+    assert asked == [*(("gcn", seed) for seed in (5, 6, 8)), ("lte4g", 5), ("lte4g", 6)]
 
 
 def test_presets_are_started_from():
@@ -181,8 +162,7 @@ def test_presets_are_started_from():
     assert plan.choice(SETUP, spec.entries[0]) == {}  # none is kept for this graph
 
 
-def test_runs_that_are_shared_are_asked_for_once(tmp_path):
-    one = spec_of(entry(grid=GRID))
+def test_runs_that_are_shared_are_asked_for_once():
     two = spec_of(
         entry(fields={"max_epochs": 2}),
         entry("again", fields={"max_epochs": 2}),
@@ -190,14 +170,12 @@ def test_runs_that_are_shared_are_asked_for_once(tmp_path):
         name="other",
     )
     assert settings_of(Plan(two, []).missing()) == [(2, 5), (2, 6), (9, 5), (9, 6)]
-    store = Store(tmp_path / "store.sqlite")
-    asked = missing([one, two], {})
-    assert settings_of(asked) == [(e, s) for e in (1, 2, 3, 9) for s in (5, 6)]
-    store.add(ended(toy_job(max_epochs=2, seed=5)))
-    store.add(failed(toy_job(max_epochs=9, seed=6)))
-    gone = {(2, 5), (9, 6)}
-    left = missing([one, two], known_runs(store.rows()))
-    assert settings_of(left) == [one for one in settings_of(asked) if one not in gone]
+    both = [spec_of(entry(grid=GRID)), two]
+    asked = settings_of(missing(both, {}))
+    assert asked == [(e, s) for e in (1, 2, 3, 9) for s in (5, 6)]
+    rows = [ended(toy_job(max_epochs=2, seed=5)), failed(toy_job(max_epochs=9, seed=6))]
+    left = settings_of(missing(both, known_runs(rows)))
+    assert left == [one for one in asked if one not in ((2, 5), (9, 6))]
 
 
 def test_cells_hold_the_chosen_runs_and_no_other():
@@ -210,12 +188,8 @@ def test_cells_hold_the_chosen_runs_and_no_other():
         ended(toy_job(max_epochs=2, setup=toy_setup(ratio=0.2))),
     ]
     (cell,) = Plan(spec, strange + rows + more).cells()
-    assert (cell.setup, cell.entry, cell.settings, cell.value) == (
-        SETUP,
-        one,
-        {"max_epochs": 2},
-        None,
-    )
+    assert (cell.setup, cell.entry, cell.value) == (SETUP, one, None)
+    assert cell.settings == {"max_epochs": 2}
     assert settings_of(row.job for row in cell.rows) == [(2, 5), (2, 6), (2, 8)]
 
 
@@ -227,11 +201,6 @@ def test_what_varies_has_a_cell_for_each_value():
     assert [cell.settings for cell in cells] == [{"max_epochs": 2, "hidden": h} for h in (8, 16)]
 
 
-def test_a_job_with_a_default_spelt_out_is_the_same_job():
-    assert toy_job(hidden=64).key == toy_job().key
-    assert job_spec(SETUP, "gcn", {"hidden": 8}, 5).key != toy_job().key
-
-
 RANGES = {"learning_rate": [0.001, 0.1, "log"], "hidden": [4, 64], "trials": SEARCH_BATCH + 3}
 
 
@@ -241,12 +210,9 @@ def optuna():
 
 
 def best_near(one):
-    """A score that some settings have more of, and a test figure that others have."""
-    return ended(
-        one,
-        validation=one.method_fields["hidden"] / 1.0 + one.seed / 100,
-        test=100.0 - one.method_fields["hidden"],
-    )
+    """A score that some settings have more of, and a test score that others have."""
+    size = one.method_fields["hidden"]
+    return ended(one, validation=size + one.seed / 100, test=100.0 - size)
 
 
 def carried_out(spec, rows=()):
@@ -355,11 +321,9 @@ def test_a_search_takes_words_truths_and_lists(optuna):
 
 def test_runs_of_former_versions_count():
     spec = spec_of(entry("trees", "boosting", fields={"max_epochs": 3}))
-    jobs = Plan(spec, []).missing()
     old = []
-    for job in jobs:
-        params = dict(job.method_fields)
-        del params["hops"], params["columns"]
+    for job in (jobs := Plan(spec, []).missing()):
+        params = {n: v for n, v in job.method_fields.items() if n not in ("hops", "columns")}
         old.append(Row(job=replace(job, method_fields={**params, "neighbours": True})))
     assert len(jobs) == len(old) > 0
     assert Plan(spec, old).missing() == []
@@ -369,13 +333,11 @@ def test_runs_of_former_versions_count():
 
 def test_a_row_without_a_later_parameter_is_found(monkeypatch):
     """Its default changes nothing, so the run need not be repeated."""
-    spec = spec_of(entry(fields={"max_epochs": 2}))
-    rows = [ended(job) for job in Plan(spec, []).missing()]
+    spec, later = spec_of(entry(fields={"max_epochs": 2})), ("network", "backbone")
     older = []
-    for row in rows:
-        fields = row.job.method_fields.items()
-        params = {name: v for name, v in fields if name not in ("network", "backbone")}
-        older.append(replace(row, job=replace(row.job, method_fields=params)))
+    for job in Plan(spec, []).missing():
+        params = {name: v for name, v in job.method_fields.items() if name not in later}
+        older.append(ended(replace(job, method_fields=params)))
     assert Plan(spec, older).missing() == []
     other = spec_of(entry(fields={"max_epochs": 2, "network": "plain"}))
     assert len(Plan(other, older).missing()) == 2
@@ -400,7 +362,11 @@ class Engine:
             on_row(row)
 
 
-def test_rounds_go_on_until_nothing_is_missing(store):
+def test_rounds_go_on_until_nothing_is_missing_without_a_pause(store, monkeypatch):
+    def never(seconds):
+        raise AssertionError("there was something to do")
+
+    monkeypatch.setattr(module, "sleep", never)
     spec = spec_of(
         entry(grid=GRID, more_seeds=[8]), entry("wide", like="GCN", vary={"hidden": [8]})
     )
@@ -410,30 +376,22 @@ def test_rounds_go_on_until_nothing_is_missing(store):
     assert len({job.key for job in engine.done}) == len(engine.done) == 9
     assert [row.job for row in told] == engine.done
     assert all(job.method_fields["max_epochs"] == 1 for job in engine.done[6:])
-    assert missing([spec], known_runs(store.rows())) == []
-
-
-def test_what_is_there_is_not_run_again(store):
-    spec = spec_of(entry(grid=GRID))
-    reproduce([spec], store, Engine(store))
-    before = store.rows()
-    again = Engine(store)
+    before, again = store.rows(), Engine(store)
     reproduce([spec], store, again)
-    assert again.done == []
+    assert again.done == []  # what is there is not run again
     assert store.rows() == before
 
 
 def test_what_failed_is_not_run_again_by_itself(store):
     spec = spec_of(entry(grid=GRID, more_seeds=[8]))
     bad = toy_job(max_epochs=1)
-    engine = Engine(store, fails={bad.key})
+    engine, again = Engine(store, fails={bad.key}), Engine(store)
     reproduce([spec], store, engine)
     assert [job.key for job in engine.done].count(bad.key) == 1
     assert engine.done[-1].method_fields["max_epochs"] == 2  # the next best has more seeds
     store.forget("failed")
-    again = Engine(store)
     reproduce([spec], store, again)
-    assert [(job.method_fields["max_epochs"], job.seed) for job in again.done] == [(1, 5), (1, 8)]
+    assert settings_of(again.done) == [(1, 5), (1, 8)]
 
 
 def test_experiments_share_their_runs(store):
@@ -466,18 +424,6 @@ def test_while_another_process_is_at_the_rest_it_waits(store, monkeypatch):
     assert slept == [module.WAIT] * 3
 
 
-def test_it_does_not_wait_between_rounds(store, monkeypatch):
-    def never(seconds):
-        raise AssertionError("there was something to do")
-
-    monkeypatch.setattr(module, "sleep", never)
-    engine, rounds = Engine(store), []
-    spec = spec_of(entry(grid=GRID, more_seeds=[8]))
-    reproduce([spec], store, engine, on_round=rounds.append)
-    assert rounds == [6, 1]
-    assert len(engine.done) == 7
-
-
 def test_ctrl_c_goes_through_and_the_rest_can_be_done_later(store):
     spec = spec_of(entry(grid=GRID, more_seeds=[8]))
 
@@ -508,59 +454,36 @@ def test_a_real_experiment_chooses_and_is_the_same_again(tmp_path):
         found.append(figures(store.rows()))
     assert found[0] == found[1]
     assert len(found[0]) == 4 + 1 + 2
-    means = {
-        epochs: sum(
-            plan.known[toy_job(max_epochs=epochs, seed=s).key].outcome["validation"] for s in (5, 6)
-        )
-        for epochs in (1, 12)
-    }
-    assert plan.choice(toy_setup(), one) == {"max_epochs": max(means, key=means.get)}
+
+    def total(epochs):
+        keys = [toy_job(max_epochs=epochs, seed=seed).key for seed in (5, 6)]
+        return sum(plan.known[key].outcome["validation"] for key in keys)
+
+    assert plan.choice(toy_setup(), one) == {"max_epochs": max((1, 12), key=total)}
 
 
 def test_a_stored_experiment_holds_the_role_of_each_method_but_of_no_variant(store):
     entries = entry(), entry("Uni-GNN", "unignn"), entry("mine", "unignn"), entry("SMOTE", "smote")
     spec = spec_of(*entries)
-    for job in missing([spec], known_runs(store.rows())):
-        store.add(ended(job))
-    cells = experiment_content(spec, store, known_runs(store.rows()))["cells"]
-    assert [(cell["label"], cell["role"]) for cell in cells] == [
-        ("GCN", "baseline"),
-        ("Uni-GNN", "highlight"),
-        ("mine", ""),
-        ("SMOTE", ""),
-    ]
-
-
-def test_what_can_be_set_up_passes():
-    check([spec_of(entry()), spec_of(entry(), setups=[toy_setup("natural")])])
+    known = known_runs(map(ended, missing([spec], {})))
+    roles = [(c["label"], c["role"]) for c in experiment_content(spec, store, known)["cells"]]
+    assert roles == [("GCN", "baseline"), ("Uni-GNN", "highlight"), ("mine", ""), ("SMOTE", "")]
 
 
 def test_a_split_that_cannot_be_made_is_found_out_at_once():
+    check([spec_of(entry()), spec_of(entry(), setups=[toy_setup("natural")])])
     specs = [spec_of(entry()), spec_of(entry(), setups=[toy_setup(minority=9)], name="other")]
     with pytest.raises(ValueError, match=r"^toy-step-9-0\.1 cannot be set up: .*minority"):
         check(specs)
-
-
-def test_setups_of_one_name_are_all_looked_at():
-    setups = [toy_setup(test_per_class=5000), toy_setup()]
+    setups = [toy_setup(test_per_class=5000), toy_setup()]  # of one name
     assert setups[0].name == setups[1].name
     with pytest.raises(ValueError, match="cannot be set up"):
         check([spec_of(entry(), setups=setups)])
 
 
 OUTCOME = {
-    "metrics",
-    "per_class",
-    "confusion_matrix",
-    "validation",
-    "best_epoch",
-    "epochs",
-    "seconds",
-    "stages",
-    "class_counts",
-    "memory",
-    "together",
-    "criterion",
+    *("metrics", "per_class", "confusion_matrix", "validation", "best_epoch", "epochs"),
+    *("seconds", "stages", "class_counts", "memory", "together", "criterion"),
 }
 
 

@@ -23,45 +23,31 @@ from evengraph.lab.store import Row
 from evengraph.methods import METHODS
 from evengraph.pipeline.parameters import PAPER, preset_for
 from evengraph.splits import Step
-from tiny_experiments import entry, make_job, spec_of, toy_setup
+from tiny_experiments import entry, make_job, spec_of
 
 SETUPS = {"table1": 12, "table2": 2, "table3": 4, "figure2": 1}
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_packaged_experiments_ask_for_the_whole_grid(name):
+def test_packaged_experiments_ask_for_the_whole_grid_with_the_papers_patience(name):
     spec = read_spec(name)
-    assert spec.name == name
-    assert spec.seeds == [5, 6, 7]
-    assert len(spec.setups) == SETUPS[name]
-    assert len({setup.name for setup in spec.setups}) == SETUPS[name]
+    assert (spec.name, spec.seeds) == (name, [5, 6, 7])
+    assert len({setup.name for setup in spec.setups}) == len(spec.setups) == SETUPS[name]
     jobs = [job for job in Plan(spec, []).missing() if job.method == "unignn"]
-    settings = {job.key for job in jobs if job.seed == 5}
-    assert len(settings) == 40 * SETUPS[name]
+    assert len({job.key for job in jobs if job.seed == 5}) == 40 * SETUPS[name]
     assert Counter(job.seed for job in jobs) == dict.fromkeys((5, 6, 7), 40 * SETUPS[name])
-
-
-@pytest.mark.parametrize("quick", [False, True])
-@pytest.mark.parametrize("name", EXPERIMENTS)
-def test_experiments_of_the_paper_have_its_patience(name, quick):
-    jobs = Plan(read_spec(name, quick=quick), []).jobs()
-    assert {job.method_fields["patience"] for job in jobs} == {PAPER["patience"]} == {1000}
-
-
-@pytest.mark.parametrize("name", ["table1", "table2"])
-def test_the_comparisons_hold_the_nine_methods_of_the_paper(name):
-    assert [entry.method for entry in read_spec(name).entries] == list(METHODS)[:9]
+    for every in (Plan(spec, []).jobs(), Plan(read_spec(name, quick=True), []).jobs()):
+        assert {job.method_fields["patience"] for job in every} == {PAPER["patience"]} == {1000}
+    if name in ("table1", "table2"):
+        assert [entry.method for entry in spec.entries] == list(METHODS)[:9]
 
 
 @pytest.mark.parametrize(("name", "setups"), [("publicstep", 3), ("natural", 4)])
 def test_experiments_beyond_the_paper_hold_the_methods_that_were_run(name, setups):
-    spec = read_spec(name)
-    assert len(spec.seeds) == 10
-    assert len(spec.setups) == setups
+    spec, quick = read_spec(name), read_spec(name, quick=True)
+    assert (len(spec.seeds), len(spec.setups)) == (10, setups)
     assert len({entry.method for entry in spec.entries}) >= 24  # a new method need not be there
-    quick = read_spec(name, quick=True)
-    assert len(quick.setups) == 1
-    assert len(quick.seeds) == 1
+    assert (len(quick.seeds), len(quick.setups)) == (1, 1)
 
 
 def test_what_a_file_says_is_what_is_run(tmp_path):
@@ -154,16 +140,9 @@ VARY = "vary = { alpha = [1, 2, 3] }"
 
 MISTAKES = {
     "top key": ('seeds = "5-7"', 'seed = "5-7"  # here', ["'seed'", "Did you mean seeds", "title"]),
-    "key in a comment": (
-        'seeds = "5-7"',
-        '# seed = 5 was too few\nseed = "5-7"  # here',
-        ["'seed'", "seeds"],
-    ),
-    "top table": ("[quick]\n", "[quik]  # here\n", ["'quik'", "Did you mean quick"]),
     "draws": ('draws = "comparison"', 'draws = "tables"  # here', ["tables", "ablation"]),
     "map": ('draws = "comparison"', 'map = "hole"  # here', ["hole", "whole", "GCN"]),
     "seeds that fall": ('seeds = "5-7"', 'seeds = "7-5"  # here', ["upwards", "7-5"]),
-    "seeds in words": ('seeds = "5-7"', 'seeds = "five"  # here', ["5,6,7 or 5-24", "five"]),
     "seeds below zero": ('seeds = "5-7"', "seeds = [5, -1]  # here", ["[5, 6, 7]"]),
     "broken seeds": ('seeds = "5-7"', "seeds = [5.5]  # here", ["[5, 6, 7]"]),
     "one seed": ('seeds = "5-7"', "seeds = 5  # here", ["[5, 6, 7]"]),
@@ -191,16 +170,9 @@ MISTAKES = {
         ["ratio must be a number"],
     ),
     "method": ('name = "gcn"', 'name = "gnc"  # here', ["gnc", "gcn", "lte4g"]),
-    "no method": ('[[method]]\nname = "gcn"', "[[method]]  # here", ["name is needed"]),
     "key of a method": (VARY, f"{VARY}\nvaries = 3  # here", ["[[method]]", "vary", "more_seeds"]),
     "field": ("fields = { alpha = 2 }", "fields = { alfa = 2 }  # here", ["alfa", "alpha"]),
     "field of the grid": (GRID, "grid.treshold = [0.5]  # here", ["treshold", "threshold"]),
-    "field that varies": (VARY, "vary = { beta = [1] }  # here", ["beta", "recluster_every"]),
-    "value of a field": (
-        "fields = { alpha = 2 }",
-        "fields = { alpha = 0 }  # here",
-        ["alpha", "at least 1", "0"],
-    ),
     "value of the grid": (
         CLUSTERS,
         "grid.clusters_per_class = [3, 0]  # here",
@@ -228,7 +200,6 @@ MISTAKES = {
     "more seeds": (VARY, f'{VARY}\nmore_seeds = "9-8"  # here', ["upwards", "9-8"]),
     "no setup": (BASE, '# here\n[[method]]\nname = "gcn"\n', ["[[setup]]"]),
     "one setup": (BASE, '[setup]  # here\ndataset = "toy"\n', ["[[setup]]"]),
-    "no methods": (BASE, '# here\n[[setup]]\ndataset = "toy"\n', ["[[method]]"]),
     "two lines of a table": (
         "fields = { alpha = 2 }",
         "[method.fields]\nhidden = 8\nalpha = 0  # here\n[method.grid]",
@@ -239,105 +210,47 @@ MISTAKES = {
         'seeds = [5]\n[[setup]]\ndataset = "toy"\nratio = 7  # here',
         ["ratio", "7"],
     ),
-}
-
-HARDER_MISTAKES = {
-    "like": (
-        'like = "whole"',
-        'like = "hole"  # here',
-        ["hole", "whole", "above"],
-        "the head of the table is named, not the line of like",
-    ),
+    "like": ('like = "whole"', 'like = "hole"  # here', ["hole", "whole", "above"]),
     "label": (
         'label = "part"\nlike = "whole"',
         'label = "whole"  # here',
         ["two methods", "'whole'"],
-        "the head of the table is named, not the line of label",
     ),
-    "broken TOML": (
-        'label = "part"',
-        'label = "part  # here',
-        [],
-        "the line stands at the end, in the words of tomllib, not after the file",
-    ),
-    "no seeds": (
-        'seeds = "5-7"',
-        "seeds = []  # here",
-        ["seeds"],
-        "an empty list is taken, and an IndexError follows",
-    ),
-    "large seeds": (
-        'seeds = "5-7"',
-        "seeds = [5, 4294967296]  # here",
-        ["2^32"],
-        "a list is not held to the limits that a range in quotes is",
-    ),
-    "fields and grid": (
-        GRID,
-        "grid.threshold = [0.5]\ngrid.alpha = [0]  # here",
-        ["alpha", "at least 1"],
-        "the first line with the name is taken, though it is that of fields",
-    ),
-    "key in quotes": (
-        "fields = { alpha = 2 }",
-        'fields."alpha" = 0  # here',
-        ["alpha", "at least 1"],
-        "the quote before a name is not looked for, and the head of the table is named",
-    ),
-    "name in a label": (
-        'label = "part"\nlike = "whole"\nvary = { alpha = [1, 2, 3] }',
-        'label = "with alpha = 0"\nfields.alpha = 0  # here',
-        ["alpha", "at least 1"],
-        "text within quotes is taken for a key",
-    ),
-    "a top table that is a key elsewhere": (
-        "[quick]\nseeds = [5]",
-        '[[method]]\nname = "lte4g"\npresets = true\n[presets]  # here\nalpha = 3',
-        ["presets"],
-        "keys of tables are taken for those of the top",
-    ),
-    "vary two": (
-        VARY,
-        "vary = { alpha = [1, 2], threshold = [0.5] }  # here",
-        ["vary"],
-        "two fields are taken, and 'too many values to unpack' follows",
-    ),
+    "broken TOML": ('label = "part"', 'label = "part  # here', []),
+    "no seeds": ('seeds = "5-7"', "seeds = []  # here", ["seeds"]),
+    "large seeds": ('seeds = "5-7"', "seeds = [5, 4294967296]  # here", ["2^32"]),
+    "vary two": (VARY, "vary = { alpha = [1, 2], threshold = [0.5] }  # here", ["vary"]),
     "search without trials": (
         f"{GRID}\n{CLUSTERS}",
         "search = { alpha = [1, 3] }  # here",
         ["trials"],
-        "it is taken, and a KeyError follows",
     ),
     "log of nothing": (
         f"{GRID}\n{CLUSTERS}",
         'search.trials = 3\nsearch.learning_rate = ["log"]  # here',
         ["learning_rate"],
-        "it is taken, and refused by the method in the middle of the search",
     ),
     "search that falls": (
         f"{GRID}\n{CLUSTERS}",
         "search.trials = 3\nsearch.alpha = [3, 1]  # here",
         ["alpha"],
-        "it is taken, and refused by Optuna in the middle of the search",
     ),
-    "presets in words": (
-        'like = "whole"',
-        'presets = "no"  # here',
-        ["presets", "true or false"],
-        "any word is taken for true",
+    "search of one value": (
+        f"{GRID}\n{CLUSTERS}",
+        "search.trials = 3\nsearch.alpha = [3, 3]  # here",
+        ["alpha"],
     ),
+    "presets in words": ('like = "whole"', 'presets = "no"  # here', ["presets", "true or false"]),
     "like a method with other fields": (
         'name = "gcn"\n',
         'name = "gcn"\n[[method]]\nname = "unignn"\nlabel = "u"\ngrid.alpha = [1, 2]\n'
         '[[method]]\nname = "gcn"\nlabel = "g"\nlike = "u"  # here\n',
         ["alpha"],
-        "it is taken, and a TypeError follows",
     ),
     "setups that are no tables": (
         BASE,
         'setup = ["toy"]  # here\n[[method]]\nname = "gcn"\n',
         ["setup"],
-        "AttributeError, as a word has no keys",
     ),
 }
 
@@ -365,16 +278,11 @@ def test_the_file_without_a_mistake_is_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        *(pytest.param(*parts, id=name) for name, parts in MISTAKES.items()),
-        *(pytest.param(*parts, id=name) for name, (*parts, _) in HARDER_MISTAKES.items()),
-    ],
+    ("old", "new", "words"), [pytest.param(*parts, id=name) for name, parts in MISTAKES.items()]
 )
 def test_a_mistake_is_told_with_its_line(old, new, words, tmp_path):
     message = refusal(tmp_path, old, new)
-    for word in words:
-        assert word in message
+    assert all(word in message for word in words)
 
 
 @pytest.mark.parametrize(
@@ -387,10 +295,7 @@ def test_a_mistake_is_told_with_its_line(old, new, words, tmp_path):
             "line 7: hidden must",
         ),
         ('[[setup]]\ndataset = "toy"\nminority = 07:32:00', "line 7: minority must be a whole"),
-        ('[[setup]]\ndataset = "toy"\nminority = "3"', "line 7: minority must be a whole number"),
-        ('[[setup]]\ndataset = "toy"\nminority = 2.5', "line 7: minority must be a whole number"),
         ('[[setup]]\ndataset = "toy"\nminority = true', "line 7: minority must be a whole number"),
-        ('[[setup]]\ndataset = "toy"\nratio = "0.1"', "line 7: ratio must be a number"),
         ("title = 3", "title must be text in quotes of at most 1000 characters, got 3"),
         ("seeds = [" + "9" * 5000 + "]", "line 1: Exceeds the limit"),
         ('seeds = "' + "9" * 5000 + '"', r"line 1: seeds must be below 2\^32, got '999"),
@@ -434,7 +339,8 @@ def test_fields_that_only_go_together_are_taken(setup, tmp_path):
     assert len(read_spec(str(path)).setups) == 1
 
 
-def test_a_missing_file_and_an_unknown_name_are_one_line(tmp_path):
+def test_every_name_has_a_file_and_others_are_refused_in_one_line(tmp_path):
+    assert all(source(name).is_file() for name in (*EXPERIMENTS, *BEYOND))
     with pytest.raises(ValueError, match=r"^There is no file .*nothing\.toml\.$"):
         read_spec(str(tmp_path / "nothing.toml"))
     with pytest.raises(ValueError, match=r"^Unknown .*'tabel1'. Did you mean table1\?") as error:
@@ -445,11 +351,10 @@ def test_a_missing_file_and_an_unknown_name_are_one_line(tmp_path):
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_quick_takes_what_is_kept_instead_of_a_search(name):
     spec = read_spec(name, quick=True)
+    (setup,) = spec.setups
     assert spec.seeds == [5]
-    assert len(spec.setups) == 1
     assert not any(e.grid or e.search or e.more_seeds for e in spec.entries)
     assert len(spec.entries) == len(read_spec(name).entries)
-    (setup,) = spec.setups
     (whole,) = [e for e in spec.entries if e.label == "Uni-GNN"]
     kept = preset_for(setup.dataset, setup.imbalance, setup.fields, "unignn")
     assert kept
@@ -467,29 +372,15 @@ def test_quick_without_a_table_is_the_first_seed(tmp_path):
 @pytest.mark.parametrize(
     ("new", "words"),
     [
-        ("seeds = [5]\nsetupps = 3  # here", ["[quick]", "setups"]),
-        pytest.param(
-            "seeds = [5]\nmethod = 3  # here",
-            ["[quick]", "methods"],
-        ),
-        pytest.param(
-            'seeds = "7-5"  # here',
-            ["upwards"],
-        ),
-        pytest.param(
-            'seeds = [5]\nsetups = ["cora"]  # here',
-            ["cora", "toy-step-3-0.1"],
-        ),
-        pytest.param(
-            'seeds = [5]\nsetups = "longtail"  # here',
-            ["setups"],
-        ),
+        ("setupps = 3", ["[quick]", "setups"]),
+        ('setups = ["cora"]', ["cora", "toy-step-3-0.1"]),
+        ('setups = "longtail"', ["setups"]),
+        ("methods = [3]", ["methods"]),
     ],
 )
 def test_mistakes_in_quick_are_told_with_their_line(new, words, tmp_path):
-    message = refusal(tmp_path, "seeds = [5]", new, quick=True)
-    for word in words:
-        assert word in message
+    message = refusal(tmp_path, "seeds = [5]", f"seeds = [5]\n{new}  # here", quick=True)
+    assert all(word in message for word in words)
 
 
 def test_narrowed_by_seeds_methods_and_setups():
@@ -501,30 +392,18 @@ def test_narrowed_by_seeds_methods_and_setups():
     methods = spec.narrowed(methods=["gcn", "unignn"])
     assert [e.method for e in methods.entries] == ["gcn", "unignn"]
     assert methods.entries[0].more_seeds == spec.entries[0].more_seeds
-    assert [s.name for s in spec.narrowed(setups=["cora-step-3"]).setups] == [
-        "cora-step-3-0.1",
-        "cora-step-3-0.05",
-    ]
+    names = [s.name for s in spec.narrowed(setups=["cora-step-3"]).setups]
+    assert names == ["cora-step-3-0.1", "cora-step-3-0.05"]
     assert len(spec.narrowed(setups=["pubmed", "step-5"]).setups) == 8
-    assert len(spec.setups) == 12
-
-
-def test_narrowed_to_nothing_says_what_there_is():
-    spec = read_spec("table2")
-    with pytest.raises(ValueError, match=r"^No setting of table2 matches mars: cora-longtail-0.01"):
+    with pytest.raises(ValueError, match=r"^No setting of table1 matches mars: cora-step-3-0.1"):
         spec.narrowed(setups=["mars"])
-    small = read_spec("figure2")
     with pytest.raises(ValueError, match=r"^figure2 has none of gcn, smote; it has unignn\.$"):
-        small.narrowed(methods=["gcn", "smote"])
+        read_spec("figure2").narrowed(methods=["gcn", "smote"])
 
 
 def test_what_others_start_from_stays():
-    spec = spec_of(
-        entry(grid={"max_epochs": [1, 2]}),
-        entry("other", "reweight", like="GCN"),
-        setups=[toy_setup()],
-    )
-    narrowed = spec.narrowed(methods=["reweight"])
+    entries = entry(grid={"max_epochs": [1, 2]}), entry("other", "reweight", like="GCN")
+    narrowed = spec_of(*entries).narrowed(methods=["reweight"])
     assert "other" in [e.label for e in narrowed.entries]
     assert len(Plan(narrowed, []).missing()) == 4  # what the choice is made from
 
@@ -544,7 +423,6 @@ def read(tmp_path, text):
         (".".join("a" * 5000) + " = 1\n" + PLAIN, "line 1: a key may have at most 100 parts"),
         (PLAIN + "fields = {" + "a . " * 200 + "b = 1}", "line 6: a key may have at most 100"),
         ('"%".' * 2000 + "a = 1\n" + PLAIN, "line 1: a key may have at most 10 parts in quotes"),
-        ('"a".' * 12 + "a = 1\n" + PLAIN, "line 1: a key may have at most 10 parts in quotes"),
         ("'\u2028'.b." * 2000 + "a = 1\n" + PLAIN, "line 1: a key may have at most 100 parts"),
         (PLAIN + f"grid.hidden = [{'1,' * 10_001}]", "hidden must be at most 10000 values"),
         (PLAIN + "search = {hidden = [1, 2], trials = 10001}", "trials must be at most 10000"),
@@ -573,21 +451,8 @@ def test_numbers_and_sentences_are_no_keys():
 
 
 def test_all_is_every_experiment_of_the_paper_once():
-    assert expand(["table2", "all", "mine.toml", "table2"]) == [
-        "table2",
-        "table1",
-        "table3",
-        "figure2",
-        "mine.toml",
-    ]
-
-
-def test_every_name_has_a_file_and_other_names_are_refused(tmp_path):
-    assert all(source(name).is_file() for name in (*EXPERIMENTS, *BEYOND))
-    with pytest.raises(ValueError, match="There is no file"):
-        source(str(tmp_path / "none.toml"))
-    with pytest.raises(ValueError, match="table9"):
-        source("table9")
+    expanded = ["table2", "table1", "table3", "figure2", "mine.toml"]
+    assert expand(["table2", "all", "mine.toml", "table2"]) == expanded
 
 
 PART = {"quick": False, "seeds": None}
@@ -613,14 +478,11 @@ def test_an_experiment_is_finished_while_its_rows_are_as_they_were(rows, content
     assert is_finished(content, "these", stored(rows))
     assert not is_finished(content, "others", stored(rows))
     assert not is_finished({"cells": []}, "these", stored(rows))
-
-
-@pytest.mark.parametrize("index", [0, 1, 2])
-def test_a_row_that_is_gone_or_ended_otherwise_is_seen(rows, content, index):
-    other = {"done": "failed", "failed": "done"}[rows[index].status]
-    changed = [replace(r, status=other) if r is rows[index] else r for r in rows]
-    assert not is_finished(content, "these", stored(changed))
-    assert not is_finished(content, "these", stored(rows[:index] + rows[index + 1 :]))
+    for index, row in enumerate(rows):
+        other = {"done": "failed", "failed": "done"}[row.status]
+        changed = [replace(r, status=other) if r is row else r for r in rows]
+        assert not is_finished(content, "these", stored(changed))
+        assert not is_finished(content, "these", stored(rows[:index] + rows[index + 1 :]))
 
 
 def test_inputs_are_the_text_the_options_and_the_library(tmp_path, monkeypatch):

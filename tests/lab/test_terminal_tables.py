@@ -8,7 +8,6 @@ from evengraph.lab.pages import (
     experiment_table,
     runs_table,
     selected_params,
-    setting_of,
 )
 from evengraph.lab.results import Cell, ExperimentResults
 from evengraph.lab.store import RunGroup, Store
@@ -66,33 +65,23 @@ def test_the_table_has_means_deviations_and_the_papers_values():
 def test_runs_are_summed_up_by_setting_and_method(tmp_path):
     rows = [ended(toy_job(max_epochs=2, seed=seed), test=test) for seed, test in ((5, 40), (6, 50))]
     rows.append(failed(toy_job("mlp", max_epochs=2)))
-    other = {"minority": 3, "ratio": 0.1, "more": 1}
+    other = {"minority": 3, "ratio": 0.1, "more": 1}  # has the same name
     rows.append(ended(make_job(seed=7, imbalance_fields=other), test=60))
-    assert setting_of(rows[0].job) == ("toy", "step 3 0.1")
+    rows.append(failed(make_job(seed=8, imbalance_fields=other)))
     store = Store(tmp_path / "store.sqlite")
     store.add(*rows)
-    groups = store.groups(RUN_VALUES)
-    assert len(groups) == 3  # of which two have the same name
-    found = columns(runs_table(groups))
+    found = columns(runs_table(store.groups(RUN_VALUES)))
     assert found["method"] == ["[bold]toy, step 3 0.1[/]", "  gcn", "  mlp"]
-    assert found["runs"] == ["", "3", "1"]
-    assert found["failed"] == ["", "0", "1"]
+    assert found["runs"] == ["", "4", "1"]
+    assert found["failed"] == ["", "1", "1"]
     assert found["bAcc"] == ["", "50.0", ""]
 
 
 def test_long_names_fit():
-    job = make_job(
-        dataset="a_data_set_of_a_third_party",
-        imbalance="publicstep",
-        method="a_[new]_method",
-    )
-    means = [100.0, 100.0, 100.0, 50.0, 12345.6]
-    group = RunGroup(job.dataset, job.imbalance, job.imbalance_fields, job.method, 1, 0, means)
-    text = drawn(runs_table([group]))
+    setting, means = "a_data_set_of_a_third_party, publicstep 3 0.1", [100.0] * 3 + [50.0, 12345.6]
+    text = drawn(runs_table([RunGroup(setting, "a_[new]_method", 1, 0, means)]))
     assert text.count("100.0") == 3
-    assert "12345.6" in text
-    assert "a_[new]_method" in text
-    assert "Macro-F1" in text
+    assert all(word in text for word in ("12345.6", "a_[new]_method", "Macro-F1"))
     assert "…" not in text
     long = cell("A [graph] method of a third party with a long name", 100.0, 90.0, paper=PAPER)
     text = drawn(experiment_table(results(long)))
@@ -102,11 +91,11 @@ def test_long_names_fit():
 
 
 def test_several_settings_have_no_mean():
-    group = RunGroup("cora", "step", {}, "unignn", 6, 0, [80.0] * len(RUN_VALUES), 3)
+    group = RunGroup("cora, step", "unignn", 6, 0, [80.0] * len(RUN_VALUES), 3)
     text = drawn(runs_table([group]))
     assert "unignn, 3 settings" in text
     assert text.count("80.0") == 1  # seconds
     assert "not selected" in averaged_settings([group])[0]
-    one = group._replace(settings=1)
+    one = group._replace(tried=1)
     assert drawn(runs_table([one])).count("80.0") == len(RUN_VALUES)
     assert averaged_settings([one]) == []

@@ -3,7 +3,6 @@
 import pytest
 import torch
 from oracles import (
-    check_chosen,
     check_losses,
     dense_conv,
     dense_linear,
@@ -14,7 +13,7 @@ from oracles import (
 )
 from torch.nn.functional import cross_entropy
 
-from evengraph.methods import EmbedSMOTE, Reweight, embedsmote
+from evengraph.methods import EmbedSMOTE, embedsmote
 from small_graphs import small_task
 
 SHARE = 0.3
@@ -50,12 +49,6 @@ def test_probabilities_equal_the_formula(layers, how, backbone):
     torch.testing.assert_close(values, expected, rtol=1e-4, atol=1e-6)
 
 
-def test_the_best_is_chosen_without_new_points():
-    task = small_task()
-    for layers in (1, 2):
-        check_chosen(EmbedSMOTE(layers=layers, max_epochs=20).fit(task, seed=0), task)
-
-
 @pytest.mark.parametrize("times", [1, 3])
 def test_a_single_node_merely_counts_more_often(times):
     task = task_with(6, 6, 1)
@@ -63,15 +56,6 @@ def test_a_single_node_merely_counts_more_often(times):
     nodes, labels = labelled(task)
     logits = dense_linear(method.net_.linear, dense_embed(method.net_, task))[nodes]
     weight = torch.tensor([1.0, 1, 1 + times]).double()
-    assert loss == pytest.approx(cross_entropy(logits, labels, weight).item(), rel=1e-5)
-
-
-def test_filled_up_every_class_has_equal_say():
-    task = task_with(6, 6, 1)
-    method, loss = first_loss(EmbedSMOTE(copies=0), task)
-    nodes, labels = labelled(task)
-    logits = dense_linear(method.net_.linear, dense_embed(method.net_, task))[nodes]
-    weight = Reweight(balance=True)._class_terms(task.class_counts).weights.double()
     assert loss == pytest.approx(cross_entropy(logits, labels, weight).item(), rel=1e-5)
 
 
@@ -97,19 +81,6 @@ def test_new_points_lie_between_and_move_both_ends(one_share, size, layers):
 
     start, _ = first_loss(method, task)
     check_losses(method, task, start.net_, loss)
-
-
-def test_equal_classes_have_no_new_points():
-    task = task_with(6, 6, 6)
-    method = EmbedSMOTE(hidden=8, dropout=0, max_epochs=4)
-    nodes, labels = labelled(task)
-    start, _ = first_loss(method, task)
-    check_losses(
-        method,
-        task,
-        start.net_,
-        lambda net: cross_entropy(dense_linear(net.linear, dense_embed(net, task))[nodes], labels),
-    )
 
 
 def test_new_points_are_drawn_anew_in_every_epoch(monkeypatch):

@@ -99,15 +99,12 @@ def test_a_failing_caller_leaves_nothing_behind(as_on_a_card):
     assert not any(method._callbacks for method in methods)
 
 
-def test_an_object_keeps_one_fit_only():
-    method = GCN(max_epochs=1)
+def test_an_object_keeps_one_fit_and_there_is_room_for_one():
+    method, task = GCN(max_epochs=1), small_task()
     with pytest.raises(ValueError, match="different objects"):
-        fit_many([method, method], [small_task()] * 2, seeds=[0, 1])
-
-
-def test_there_is_room_for_one_at_least():
+        fit_many([method, method], [task] * 2, seeds=[0, 1])
     with pytest.raises(ValueError, match="slots must be at least 1, got 0"):
-        fit_many([GCN()], [small_task()], seeds=[0], slots=0)
+        fit_many([method], [task], seeds=[0], slots=0)
 
 
 def test_groups_take_turns_and_end_as_they_would_alone(as_on_a_card):
@@ -132,21 +129,16 @@ def test_groups_take_turns_and_end_as_they_would_alone(as_on_a_card):
         torch.testing.assert_close(found, expected, rtol=0, atol=0.02)
 
 
-def test_a_lost_run_of_one_group_does_not_stop_the_others(as_on_a_card, monkeypatch):
-    task = small_task()
-    bad, good = runs(2, learning_rate=1e30), runs(2, hidden=8)
-    with pytest.raises(FloatingPointError, match="learning_rate"):
-        fit_many([*bad, *good], [task] * 4, seeds=range(4))
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [({"learning_rate": 1e30}, FloatingPointError), ({"clusters_per_class": 900}, ValueError)],
+)
+def test_a_group_that_fails_does_not_stop_the_others(as_on_a_card, fields, error):
+    bad, good = runs(2, **fields), runs(2, hidden=8)
+    with pytest.raises(error, match=next(iter(fields))):
+        fit_many([*bad, *good], [small_task()] * 4, seeds=range(4))
     assert [method.is_fitted for method in (*bad, *good)] == [False, False, True, True]
     assert not any(method._callbacks for method in (*bad, *good))
-
-
-def test_a_group_that_cannot_begin_does_not_stop_the_others(as_on_a_card):
-    task = small_task()
-    bad, good = runs(2, clusters_per_class=900), runs(2, hidden=8)
-    with pytest.raises(ValueError, match="clusters_per_class=900"):
-        fit_many([*bad, *good], [task] * 4, seeds=range(4))
-    assert [method.is_fitted for method in (*bad, *good)] == [False, False, True, True]
 
 
 class FakeGroup:

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from oracles import check_chosen, dense_graph, labelled, task_with
+from oracles import dense_graph, labelled, task_with
 
 from evengraph.core.rng import seeded
-from evengraph.methods import GCN, GraphSHA, graphsha
+from evengraph.methods import GraphSHA, graphsha
 from evengraph.methods.graphsha import hard_pairs, lacking
 from small_graphs import check_law, dense_symmetric, small_task
 
@@ -113,19 +113,6 @@ def test_warm_up_copies_the_neighbours_of_the_source():
 
 
 # All of it.
-
-
-def test_new_nodes_are_not_heard():
-    task = small_task()
-    method = GraphSHA(max_epochs=30, warmup=3).fit(task, seed=0)
-    check_chosen(method, task)
-
-
-def test_equal_classes_are_left_to_the_plain_network():
-    task = task_with(5, 5, 5)
-    fields = {"max_epochs": 8, "dropout": 0.0}
-    plain = GCN(**fields).fit(task, seed=0).history_[0].loss
-    assert GraphSHA(**fields).fit(task, seed=0).history_[0].loss == pytest.approx(plain, rel=1e-4)
 
 
 def test_logits_of_the_epoch_before_choose(monkeypatch):

@@ -1,15 +1,12 @@
 """GraphSMOTE: candidate links by sets, link weights, its loss and gradients against the formula."""
 
 import copy
-import dataclasses
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import (
-    DENSE,
-    check_chosen,
     check_losses,
     dense_classify,
     dense_conv,
@@ -23,8 +20,7 @@ from oracles import (
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from evengraph.core.rng import seeded
-from evengraph.methods import GCN, GraphSMOTE, graphsmote
+from evengraph.methods import GraphSMOTE, graphsmote
 from evengraph.methods.graphsmote import candidate_links
 from evengraph.nn.networks import EdgeDecoder
 from evengraph.ops.sparse import Sparse
@@ -74,29 +70,6 @@ def test_candidates_are_the_neighbours_of_both_ends(data):
     found = list(zip(new.tolist(), known.tolist(), strict=True))
     assert len(found) == len(set(found))
     assert set(found) == expected
-
-
-def weights(**fields):
-    with seeded(0):
-        decoder = EdgeDecoder(4)
-    one, other = (normal(50, 4, seed=seed, dtype=torch.float32) for seed in (0, 1))
-    found = GraphSMOTE(**fields)._weights(decoder, one, other)
-    return found, decoder(one, other)
-
-
-@pytest.mark.parametrize("sound", [False, True])
-def test_t_keeps_links_that_are_likely(sound):
-    found, scores = weights(variant="T", sound=sound)
-    assert set(found.tolist()) == {0, 1}
-    assert torch.equal(found == 1, scores >= 0.5)
-    assert not found.requires_grad
-
-
-@pytest.mark.parametrize("sound", [False, True])
-def test_o_weighs_links_by_their_scores(sound):
-    found, scores = weights(variant="O", sound=sound)
-    assert torch.equal(found, scores)
-    assert found.requires_grad == sound
 
 
 # The loss.
@@ -195,15 +168,6 @@ def test_the_classification_loss_trains_the_decoder_in_one_case_only(decoders):
     assert not moved(decoders, variant="T", sound=True)
 
 
-@pytest.mark.parametrize("fields", [{}, {"normalisation": "symmetric"}, {"variant": "O"}])
-def test_equal_classes_make_it_a_gcn(fields):
-    task = task_with(6, 6, 6)
-    method = GraphSMOTE(max_epochs=5, **QUICK | fields).fit(task, seed=0)
-    how = fields.get("normalisation", "row")
-    plain = GCN(hidden=8, dropout=0, max_epochs=5, normalisation=how).fit(task, seed=0)
-    assert method.history_[0].loss == pytest.approx(plain.history_[0].loss, rel=1e-4)
-
-
 # Reconstruction.
 
 
@@ -229,12 +193,6 @@ def test_reconstruction_is_added_to_the_loss(decoders, weight):
     assert loss == pytest.approx(plain + weight * missed, rel=1e-5)
 
 
-@pytest.mark.parametrize(("epochs", "stages"), [(4, [4, 6]), (0, [6]), (50, [6, 6])])
-def test_pretraining_is_a_stage_of_its_own(epochs, stages):
-    method = GraphSMOTE(pretrain_epochs=epochs, max_epochs=6).fit(small_task(), seed=0)
-    assert [history.epochs for history in method.history_] == stages
-
-
 def test_classification_starts_from_what_pretraining_learnt(decoders):
     seen = []
     method = GraphSMOTE(pretrain_epochs=3, max_epochs=3)
@@ -249,49 +207,3 @@ def test_classification_starts_from_what_pretraining_learnt(decoders):
 
 
 # What is classified.
-
-
-def test_the_best_is_chosen_on_the_graph_without_new_nodes():
-    task = small_task()
-    for variant in ("T", "O"):
-        method = GraphSMOTE(variant=variant, max_epochs=20, pretrain_epochs=2).fit(task, seed=0)
-        check_chosen(method, task)
-
-
-@pytest.mark.parametrize("how", ["row", "symmetric"])
-def test_probabilities_equal_the_formula(how):
-    task = small_task()
-    method = GraphSMOTE(max_epochs=3, normalisation=how).fit(task, seed=0)
-    matrix = DENSE[how](dense_graph(task.graph))
-    expected = dense_logits(method.net_, task.graph.x, matrix).softmax(1)
-    values = method.predict_proba(task.graph).double()
-    torch.testing.assert_close(values, expected, rtol=1e-4, atol=1e-6)
-
-
-def test_a_class_of_one_gets_its_own_embedding_again(monkeypatch):
-    seen, real = [], graphsmote.interpolate
-
-    def spy(rows, labels, copies, share):
-        seen.append((rows, labels, *real(rows, labels, copies, share)))
-        return seen[-1][2:]
-
-    monkeypatch.setattr(graphsmote, "interpolate", spy)
-    GraphSMOTE(max_epochs=2, pretrain_epochs=0).fit(task_with(6, 6, 1), seed=0)
-    assert len(seen) == 3
-    for rows, labels, new, peers in seen:
-        assert torch.equal(new, rows[labels == 2])
-        assert torch.equal(peers, (labels == 2).nonzero().flatten())
-
-
-def test_both_variants_and_soundness_change_the_outcome():
-    task = small_task()
-    method = GraphSMOTE(max_epochs=5, pretrain_epochs=2)
-    answers = [
-        dataclasses.replace(method, variant=variant, sound=sound)
-        .fit(task, seed=0)
-        .predict_proba(task.graph)
-        for variant in ("T", "O")
-        for sound in (False, True)
-    ]
-    for place, one in enumerate(answers):
-        assert not any(torch.allclose(one, other, atol=1e-4) for other in answers[:place])

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from oracles import check_chosen, dense_classify, dense_conv, dense_graph, labelled, task_with
+from oracles import dense_classify, dense_conv, dense_graph, labelled, task_with
 from torch.nn.functional import cross_entropy
 
 from evengraph.methods import ImGAGN, imgagn
@@ -135,17 +135,3 @@ def test_generators_step_now_and_then(monkeypatch):
     monkeypatch.setattr(imgagn, "improve", lambda *args: steps.append(real(*args)))
     ImGAGN(max_epochs=10, generate_every=4).fit(small_task(), seed=0)
     assert len(steps) == 3  # epochs 0, 4 and 8
-
-
-def test_without_rare_classes_it_is_the_plain_network_and_a_critic():
-    task = task_with(5, 5, 5)
-    method = ImGAGN(max_epochs=0, dropout=0.0).fit(task, seed=0)
-    nodes, labels = labelled(task)
-    plain = cross_entropy(method.net_(*method._inputs(task.graph))[nodes], labels)
-    critic = method.history_[0].loss[0] - plain.item()
-    assert 0.3 < critic < 1.2  # of two kinds, untrained
-
-
-def test_it_validates_on_the_graph_itself():
-    task = small_task()
-    check_chosen(ImGAGN(max_epochs=30).fit(task, seed=0), task)

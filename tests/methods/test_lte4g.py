@@ -34,18 +34,22 @@ def heads(counts, tenths=7, seed=0):
         return head_classes(torch.tensor(counts), tenths).tolist()
 
 
-@pytest.mark.parametrize("tenths", [1, 5, 9])
-def test_of_two_sizes_the_larger_is_the_head(tenths):
-    assert heads([20, 20, 20, 20, 2, 2, 2], tenths) == [True] * 4 + [False] * 3
-    assert heads([1, 20, 1], tenths) == [False, True, False]
-    assert heads([20, 1], tenths) == [True, False]
-
-
-def test_of_one_size_all_are_head_and_of_a_long_tail_most():
-    assert heads([20, 20, 20]) == [True] * 3
-    assert heads([1]) == [True]
-    assert heads([3, 341, 7, 34, 158, 15, 73]) == [False, True, False, True, True, True, True]
-    assert {tuple(heads(CORA_TAIL, 7, seed)) for seed in range(10)} == {(True,) * 5 + (False,) * 2}
+@pytest.mark.parametrize(
+    ("counts", "tenths", "head", "size"),
+    [
+        *(([20, 20, 20, 20, 2, 2, 2], tenths, [0, 1, 2, 3], 20) for tenths in (1, 5, 9)),
+        *(([1, 20, 1], tenths, [1], 20) for tenths in (1, 5, 9)),
+        *(([20, 20, 20], 7, [0, 1, 2], 20), ([1], 7, [0], 1)),
+        ([3, 341, 7, 34, 158, 15, 73], 7, [1, 3, 4, 5, 6], 90),
+        (CORA_TAIL, 7, [0, 1, 2, 3, 4], 90),
+    ],
+)
+def test_head_classes_and_the_size_of_a_prototype(counts, tenths, head, size):
+    for seed in range(3):
+        assert [
+            label for label, is_head in enumerate(heads(counts, tenths, seed)) if is_head
+        ] == head
+    assert prototype_size(torch.tensor(counts)) == size
 
 
 def test_citeseer_with_a_long_tail_is_a_coin_flip():
@@ -63,13 +67,6 @@ def test_graded_sizes_have_a_head_and_a_tail(counts, tenths):
         assert sizes[found].min() > sizes[~found].max()
     else:
         assert found.all()
-
-
-def test_prototype_size():
-    assert prototype_size(torch.tensor([20, 20, 2])) == 20
-    assert prototype_size(torch.tensor([5, 5])) == 5
-    assert prototype_size(torch.tensor(CORA_TAIL)) == 90
-    assert prototype_size(torch.tensor(CITESEER_TAIL)) == 101
 
 
 # The four sets.
@@ -105,20 +102,16 @@ def sets(monkeypatch):
         ("cora", 0.1, [(8, 72, 2, 4), (20, 60, 0, 6), (22, 58, 2, 4)]),
         ("cora", 0.05, [(8, 72, 1, 2), (20, 60, 0, 3), (22, 58, 1, 2)]),
         ("citeseer", 0.1, [(8, 52, 1, 5), (4, 56, 1, 5), (9, 51, 0, 6)]),
+        ("pubmed", 0.1, [0, 0, 0]),  # no rare node of high degree
+        ("pubmed", 0.05, [0, 0, 0]),
     ],
 )
 def test_the_four_sets_of_the_published_splits(real_graph, sets, name, ratio, expected):
     graph = real_graph(name)
-    protocol = Step(minority=3, ratio=ratio)
-    assert [sets(protocol(graph, seed=seed)) for seed in (5, 6, 7)] == expected
-
-
-def test_pubmed_has_no_rare_node_of_high_degree(real_graph, sets):
-    graph = real_graph("pubmed")
-    for minority in (1, 2):
-        for ratio in (0.1, 0.05):
-            protocol = Step(minority=minority, ratio=ratio)
-            assert [sets(protocol(graph, seed=seed))[2] for seed in (5, 6, 7)] == [0, 0, 0]
+    for minority in (1, 2) if name == "pubmed" else (3,):
+        protocol = Step(minority=minority, ratio=ratio)
+        found = [sets(protocol(graph, seed=seed)) for seed in (5, 6, 7)]
+        assert ([one[2] for one in found] if name == "pubmed" else found) == expected
 
 
 @pytest.mark.parametrize(
@@ -150,36 +143,36 @@ def experts(monkeypatch):
     return trained
 
 
-def stage_one(task, **fields):
-    """The first stage's method, and the cross-entropy of each labelled node."""
+def surprise(loss):
+    return 1 - (-loss).exp()
+
+
+@pytest.mark.parametrize(
+    ("fields", "formula"),
+    [
+        (  # the factor comes from the mean loss
+            {"class_weights": False, "focal_gamma": 2, "focal_alpha": 0.4},
+            lambda each, _: 0.4 * surprise(each.mean()) ** 2 * each.mean(),
+        ),
+        (  # class weights leave alpha out
+            {"focal_gamma": 1.5, "focal_alpha": 0.4},
+            lambda each, by_class: surprise(each.mean()) ** 1.5 * by_class,
+        ),
+        (  # every node has a factor of its own
+            {"sound": True, "class_weights": False, "focal_gamma": 2, "focal_alpha": 1.0},
+            lambda each, _: (surprise(each) ** 2 * each).mean(),
+        ),
+    ],
+)
+def test_the_focal_loss_of_stage_one(fields, formula):
+    task = task_with(9, 9, 2)
     method = LTE4G(**QUICK | fields).fit(task, seed=0)
     nodes, labels = labelled(task)
     logits = dense_logits(method.net_, task.graph.x, dense_propagation(task.graph))
-    return method.history_[0].loss[0], -logits.log_softmax(1)[nodes, labels], labels
-
-
-def test_the_focal_factor_comes_from_the_mean_loss():
-    task = task_with(9, 9, 2)
-    loss, each, _ = stage_one(task, class_weights=False, focal_gamma=2, focal_alpha=0.4)
-    mean = each.mean()
-    expected = 0.4 * (1 - (-mean).exp()) ** 2 * mean
-    assert loss == pytest.approx(expected.item(), rel=1e-5)
-
-
-def test_class_weights_leave_alpha_out():
-    task = task_with(9, 9, 2)
-    loss, each, labels = stage_one(task, focal_gamma=1.5, focal_alpha=0.4)
-    weighted = sum(each[labels == label].mean() for label in range(3)) / 3
-    expected = (1 - (-each.mean()).exp()) ** 1.5 * weighted
-    assert loss == pytest.approx(expected.item(), rel=1e-5)
-
-
-def test_where_sound_every_node_has_a_factor_of_its_own():
-    task = task_with(9, 9, 2)
-    settings = {"class_weights": False, "focal_gamma": 2, "focal_alpha": 1.0}
-    loss, each, _ = stage_one(task, sound=True, **settings)
-    expected = ((1 - (-each).exp()) ** 2 * each).mean()
-    assert loss == pytest.approx(expected.item(), rel=1e-5)
+    each = -logits.log_softmax(1)[nodes, labels]
+    by_class = sum(each[labels == label].mean() for label in range(3)) / 3
+    expected = formula(each, by_class)
+    assert method.history_[0].loss[0] == pytest.approx(expected.item(), rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -277,24 +270,19 @@ def test_losses_of_experts_and_students_equal_the_formulas(experts, sound):
         assert found == pytest.approx([value.item() for value in expected], rel=1e-5)
 
 
-def test_the_encoder_is_frozen_after_its_stage():
-    task = small_task()
-    settings = {"hidden": 8, "max_epochs": 5}
-    full, first = (
-        LTE4G(**settings, expert_epochs=epochs, student_epochs=epochs).fit(task, seed=0).net_
-        for epochs in (5, 0)
-    )
-    for one, other in zip(full.parameters(), first.parameters(), strict=True):
-        assert torch.equal(one, other)
-
-
-def test_experts_and_students_have_a_patience_of_their_own(monkeypatch):
+def test_later_stages_leave_the_encoder_alone_and_have_a_patience_of_their_own(monkeypatch):
     monkeypatch.setattr(lte4g, "EXPERT_PATIENCE", 5)
     task = task_with(8, 8, 3, 3)
     task = dataclasses.replace(task, val=task.val & (task.graph.y < 2))  # no score for the tail
     fields = {"patience": 1, "max_epochs": 50, "student_epochs": 9}
     method = LTE4G(**QUICK | fields).fit(task, seed=0)
     assert [history.epochs for history in method.history_[-3:]] == [6, 6, 9]
+    last = method.history_[-1]
+    assert (last.score, last.best_epoch) == ([0.0] * 10, 9)
+    assert torch.isfinite(method.predict_proba(task.graph)).all()
+    first = LTE4G(**QUICK | fields | {"student_epochs": 0, "expert_epochs": 0}).fit(task, seed=0)
+    for one, other in zip(method.net_.parameters(), first.net_.parameters(), strict=True):
+        assert torch.equal(one, other)
 
 
 # Answers.
@@ -317,6 +305,20 @@ def test_only_the_classes_of_a_nodes_side_are_possible(counts):
         torch.testing.assert_close(rows[:, classes], expected, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.parametrize(("counts", "sides"), [((9, 9, 2), 2), ((6, 6, 6), 1)])
+def test_a_tail_of_one_class_is_a_matter_of_routing_and_equal_classes_have_none(counts, sides):
+    task = task_with(*counts)
+    method = LTE4G(max_epochs=10).fit(task, seed=0)
+    values = method.predict_proba(task.graph)
+    assert len(method.students_) == sides
+    if sides == 2:
+        assert set(values[:, 2].tolist()) == {0, 1}
+        assert set(method.history_[-1].loss) == {0.0}
+    else:
+        assert method.head_.all()
+        assert (values > 0).all()
+
+
 def test_prototypes_of_large_classes_are_plain_means():
     task = task_with(9, 9, 2)
     method = LTE4G(max_epochs=5, hidden=8).fit(task, seed=0)
@@ -328,22 +330,6 @@ def test_prototypes_of_large_classes_are_plain_means():
     assert not torch.allclose(found[2], means[2], rtol=1e-2)
 
 
-def test_a_tail_of_one_class_is_a_matter_of_routing():
-    task = task_with(9, 9, 2)
-    method = LTE4G(max_epochs=10).fit(task, seed=0)
-    values = method.predict_proba(task.graph)
-    assert set(values[:, 2].tolist()) == {0, 1}
-    assert method.history_[-1].loss == [0.0] * len(method.history_[-1].loss)
-
-
-def test_equal_classes_have_no_tail():
-    task = task_with(6, 6, 6)
-    method = LTE4G(max_epochs=5).fit(task, seed=0)
-    assert method.head_.all()
-    assert set(method.students_) == {True}
-    assert (method.predict_proba(task.graph) > 0).all()
-
-
 @pytest.mark.parametrize(("limit", "part"), [(1000, False), (0, True)])
 def test_a_set_without_nodes_has_no_expert(experts, limit, part):
     task = task_with(8, 8, 3, 3)
@@ -353,13 +339,4 @@ def test_a_set_without_nodes_has_no_expert(experts, limit, part):
     assert [expert[0].labels.numel() for expert in experts] == [16, 6]
     assert all((expert[0].high == part).all() for expert in experts)
     assert [expert[1] for expert in experts] == [None, None]
-    assert torch.isfinite(method.predict_proba(task.graph)).all()
-
-
-def test_nothing_to_choose_by_on_one_side():
-    task = task_with(8, 8, 3, 3)
-    task = dataclasses.replace(task, val=task.val & (task.graph.y < 2))
-    method = LTE4G(max_epochs=4).fit(task, seed=0)
-    assert method.history_[-1].score == [0.0] * 5
-    assert method.history_[-1].best_epoch == 4
     assert torch.isfinite(method.predict_proba(task.graph)).all()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from evengraph.methods import GCN
 from evengraph.methods.bases import saving as module
@@ -38,20 +39,13 @@ def names(folder):
 def test_there_and_back(saved, tmp_path):
     check(saved)
     assert names(tmp_path) == ["model"]
-    assert len(names(saved)) == 2
+    json_name, tensors_name = names(saved)
+    assert json.loads((saved / json_name).read_text())["format"] == 1
+    assert load_file(saved / tensors_name).keys() == TENSORS.keys()  # other tools can read it
     assert (saved.stat().st_mode & 0o777, (saved / "model.json").stat().st_mode & 0o777) == (
         0o755,
         0o644,
     )
-
-
-def test_other_tools_can_read_it(saved):
-    from safetensors import safe_open
-
-    (path,) = saved.glob("*.safetensors")
-    with safe_open(path, "pt") as file:
-        assert sorted(file.keys()) == ["a", "b", "c"]
-    assert json.loads((saved / "model.json").read_text())["format"] == 1
 
 
 def test_tensors_that_share_memory_or_are_views(tmp_path):
@@ -127,53 +121,6 @@ def test_two_writers_of_a_new_folder_leave_one_model(tmp_path, monkeypatch):
     assert len(names(folder)) == 2
 
 
-@pytest.mark.parametrize("interruption", [KeyboardInterrupt, OSError("no space left")])
-@pytest.mark.parametrize("step", ["tensors", "model.json", "rename"])
-def test_an_interrupted_save_leaves_nothing(tmp_path, monkeypatch, step, interruption):
-    interrupt(monkeypatch, step, interruption)
-    with pytest.raises((KeyboardInterrupt, OSError)):
-        write_model(tmp_path / "model", ABOUT, TENSORS)
-    assert names(tmp_path) == []
-
-
-@pytest.mark.parametrize("step", ["tensors", "model.json", "unlink"])
-def test_an_interrupted_replacement_leaves_a_whole_model(saved, monkeypatch, step):
-    with monkeypatch.context() as patch:
-        interrupt(patch, step, KeyboardInterrupt)
-        with pytest.raises(KeyboardInterrupt):
-            write_model(saved, {"method": "lte4g"}, MORE)
-    if step == "unlink":
-        check(saved, {"method": "lte4g"}, MORE)
-    else:
-        check(saved)
-    write_model(saved, {"method": "lte4g"}, MORE)
-    assert len(names(saved)) == 2  # nothing is left of the attempt
-
-
-def interrupt(patch, step, interruption):
-    if step == "rename":
-
-        def stop(*_):
-            raise interruption
-
-        patch.setattr(os, "rename", stop)
-    elif step == "unlink":
-
-        def stop_unlink(*_, **__):
-            raise interruption
-
-        patch.setattr(Path, "unlink", stop_unlink)
-    else:
-        real = module.write_atomic
-
-        def write(content, path):
-            if path.name.startswith(step):
-                raise interruption
-            real(content, path)
-
-        patch.setattr(module, "write_atomic", write)
-
-
 @pytest.mark.parametrize("value", [float("nan"), {1, 2}, torch.ones(1), "\ud800"])
 def test_what_json_cannot_hold(tmp_path, value):
     with pytest.raises(ValueError, match="extra must hold what JSON can") as caught:
@@ -182,43 +129,65 @@ def test_what_json_cannot_hold(tmp_path, value):
     assert names(tmp_path) == []
 
 
-def damage_json(saved):
-    (saved / "model.json").write_text("{")
+def test_without_safetensors(saved, tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "safetensors.torch", None)
+    for action in (lambda: read_model(saved), lambda: write_model(tmp_path / "m", ABOUT, MORE)):
+        with pytest.raises(ValueError, match="safetensors is not installed; try: pip install"):
+            action()
 
 
-def damage_encoding(saved):
-    (saved / "model.json").write_bytes(b"\xff\xfe\x00")
+def interrupt(patch, step, error):
+    """Fail while a file is written, or while the folder is moved or cleaned up."""
+
+    def stop(*_, **__):
+        raise error
+
+    if step in ("rename", "unlink"):
+        patch.setattr(*((os, step, stop) if step == "rename" else (Path, step, stop)))
+        return
+    real = module.write_atomic
+    patch.setattr(
+        module, "write_atomic", lambda c, p: (stop if p.name.startswith(step) else real)(c, p)
+    )
 
 
-def somebody_elses(saved):
-    (saved / "model.json").write_text('["not ours"]')
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError("no space left")])
+@pytest.mark.parametrize("step", ["tensors", "model.json", "rename", "unlink"])
+def test_an_interrupted_save_leaves_nothing_or_a_whole_model(tmp_path, monkeypatch, step, error):
+    new, old = tmp_path / "new" / "model", tmp_path / "old"
+    write_model(old, ABOUT, TENSORS)
+    with monkeypatch.context() as patch:
+        interrupt(patch, step, error)
+        if step != "unlink":
+            with pytest.raises((KeyboardInterrupt, OSError)):
+                write_model(new, ABOUT, TENSORS)
+            assert names(new.parent) == []
+        if step != "rename":
+            with pytest.raises((KeyboardInterrupt, OSError)):
+                write_model(old, {"method": "lte4g"}, MORE)
+    check(old, *(({"method": "lte4g"}, MORE) if step == "unlink" else ()))
+    write_model(old, {"method": "lte4g"}, MORE)
+    assert len(names(old)) == 2  # nothing is left of the attempt
 
 
-def no_json(saved):
-    (saved / "model.json").unlink()
+def described(edit):
+    """A harm to the description, with a seal that fits."""
 
-
-def no_tensors(saved):
-    next(saved.glob("*.safetensors")).unlink()
-
-
-def truncated(saved):
-    path = next(saved.glob("*.safetensors"))
-    path.write_bytes(path.read_bytes()[:-1])
-
-
-def flipped(saved):
-    path = next(saved.glob("*.safetensors"))
-    content = bytearray(path.read_bytes())
-    content[-3] ^= 1
-    path.write_bytes(content)
-
-
-def changed(**changes):
     def change(saved):
-        about = json.loads((saved / "model.json").read_text()) | changes
+        about = json.loads((saved / "model.json").read_text()) | edit
         del about["seal"]
         (saved / "model.json").write_text(json.dumps(about | {"seal": seal(about)}))
+
+    return change
+
+
+def rewritten(pattern, edit):
+    """A harm to a file; None removes it."""
+
+    def change(saved):
+        (path,) = saved.glob(pattern)
+        content = edit(path.read_bytes())
+        path.unlink() if content is None else path.write_bytes(content)
 
     return change
 
@@ -226,19 +195,27 @@ def changed(**changes):
 @pytest.mark.parametrize(
     ("harm", "message"),
     [
-        (damage_json, "model.json is damaged: it cannot be read as JSON"),
-        (damage_encoding, "model.json is damaged: it cannot be read as JSON"),
-        (somebody_elses, "is not a model: model.json was not written by evengraph"),
-        (no_json, "is not a model: it has no model.json"),
-        (no_tensors, "is damaged: tensors-.* is missing"),
-        (truncated, "is damaged: it is not what was saved"),
-        (flipped, "is damaged: it is not what was saved"),
-        (changed(class_names=["a", "\ud800"]), "halves of surrogate pairs"),
-        (changed(tensors="x"), "does not say where its tensors are"),
-        (changed(tensors={"file": "../../x", "sha256": ""}), "is damaged: x is missing"),
+        (rewritten("*.json", lambda c: b"{"), "model.json is damaged: it cannot be read as JSON"),
+        (rewritten("*.json", lambda c: b"\xff\xfe\x00"), "it cannot be read as JSON"),
+        (rewritten("*.json", lambda c: b'["not ours"]'), "model.json was not written by evengraph"),
+        (rewritten("*.json", lambda c: None), "is not a model: it has no model.json"),
+        (rewritten("tensors-*", lambda c: None), "is damaged: tensors-.* is missing"),
+        (rewritten("tensors-*", lambda c: c[:-1]), "is damaged: it is not what was saved"),
         (
-            changed(format=2, evengraph="9.1"),
+            rewritten("tensors-*", lambda c: c[:-3] + bytes([c[-3] ^ 1]) + c[-2:]),
+            "is damaged: it is not what was saved",
+        ),
+        (described({"class_names": ["a", "\ud800"]}), "halves of surrogate pairs"),
+        (described({"tensors": "x"}), "does not say where its tensors are"),
+        (described({"tensors": {"file": "../../x", "sha256": ""}}), "is damaged: x is missing"),
+        (
+            described({"format": 2, "evengraph": "9.1"}),
             "saved by evengraph 9.1 in format 2, this is .* and reads format 1",
+        ),
+        (lambda saved: saved.rename(saved.parent / "moved"), "does not exist: give the folder"),
+        (
+            lambda saved: (saved.rename(saved.parent / "moved"), saved.write_text("")),
+            "is not a model",
         ),
     ],
 )
@@ -250,55 +227,29 @@ def test_what_cannot_be_read(saved, harm, message):
     assert str(saved) in str(caught.value)
 
 
-def test_a_folder_that_is_not_there(tmp_path):
-    with pytest.raises(ValueError, match="does not exist: give the folder"):
-        read_model(tmp_path / "nothing")
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ValueError, match="is not a model"):
-        read_model(tmp_path / "file")
-
-
-def test_without_safetensors(saved, tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "safetensors.torch", None)
-    for action in (lambda: read_model(saved), lambda: write_model(tmp_path / "m", ABOUT, MORE)):
-        with pytest.raises(ValueError, match="safetensors is not installed; try: pip install"):
-            action()
-
-
-@pytest.fixture(scope="module")
-def fitted():
-    return GCN(max_epochs=1).fit(small_task(), seed=0)
-
-
-def test_a_model_card_is_written_and_replaced(tmp_path, fitted):
-    folder = tmp_path / "model"
+def test_a_model_card_is_written_and_replaced_unless_it_is_the_users(tmp_path):
+    fitted, folder = GCN(max_epochs=1).fit(small_task(), seed=0), tmp_path / "model"
     fitted.save(folder)
     assert len(names(folder)) == 3
-    text = (folder / "README.md").read_text()
+    card = folder / "README.md"
+    text = card.read_text()
     assert text.startswith("<!-- evengraph model card")
     assert 'eg.load_model("model")' in text
-    (folder / "README.md").write_text(text + "old")
+    card.write_text(text + "old")
     fitted.save(folder)
-    assert not (folder / "README.md").read_text().endswith("old")
-
-
-def test_a_readme_that_a_user_wrote_stays(tmp_path, fitted):
-    fitted.save(tmp_path / "model")
-    (tmp_path / "model" / "README.md").write_text("mine")
-    fitted.save(tmp_path / "model")
-    assert (tmp_path / "model" / "README.md").read_text() == "mine"
-    read_model(tmp_path / "model")
-
-
-def test_a_folder_with_nothing_but_a_readme_is_no_place_for_a_model(tmp_path, fitted):
-    (tmp_path / "README.md").write_text("mine")
+    assert not card.read_text().endswith("old")
+    card.write_text("mine")
+    fitted.save(folder)
+    assert card.read_text() == "mine"
+    read_model(folder)
+    (tmp_path / "other").mkdir()  # nothing but a readme: no place for a model
+    (tmp_path / "other" / "README.md").write_text("mine")
     with pytest.raises(ValueError, match="holds other files"):
-        fitted.save(tmp_path)
+        fitted.save(tmp_path / "other")
 
 
-def test_a_model_without_a_card_can_be_read_and_gets_one(saved):
+def test_a_model_without_a_card_gets_one(saved):
     assert "README.md" not in names(saved)
-    check(saved)
     write_model(saved, ABOUT, TENSORS, card="card \ud800")
     assert (saved / "README.md").read_text() == "card ?"
     check(saved)

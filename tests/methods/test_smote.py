@@ -10,10 +10,6 @@ from evengraph.methods.bases.network import EnlargedGraph
 from small_graphs import graph_of, normal, task_of
 
 
-def probabilities(method, task):
-    return method.fit(task, seed=3).predict_proba(task.graph)
-
-
 def dense_features(task):
     """The same task with features that have no zeros, all in general position."""
     task.graph.x = normal(task.graph.num_nodes, 4, dtype=torch.float32)
@@ -28,22 +24,6 @@ def enlarged(task, kind=SMOTE, seed=3, **fields):
 
 def new_nodes(task, seed=3, **fields):
     return enlarged(task, seed=seed, **fields).new
-
-
-@pytest.mark.parametrize("fields", [{}, {"copies": 2}, {"sound": True}, {"copies": 0}])
-def test_classes_of_one_node_make_it_over_sampling(fields):
-    task = task_with(6, 1, 6, 1)
-    expected = probabilities(Oversampling(max_epochs=20, **fields), task)
-    assert torch.equal(probabilities(SMOTE(max_epochs=20, **fields), task), expected)
-    larger = task_with(6, 2, 6, 2)
-    copied = probabilities(Oversampling(max_epochs=20, **fields), larger)
-    assert not torch.equal(probabilities(SMOTE(max_epochs=20, **fields), larger), copied)
-
-
-def test_equal_classes_make_it_a_gcn():
-    task = task_with(6, 6, 6)
-    expected = probabilities(GCN(max_epochs=20), task)
-    assert torch.equal(probabilities(SMOTE(max_epochs=20), task), expected)
 
 
 def shares(new, start, end):

@@ -20,7 +20,7 @@ from evengraph.ops.pseudo import balanced_pseudo_labels
 from evengraph.pipeline.model_info import load_model
 from evengraph.pipeline.parameters import renamed_params
 from evengraph.testing.tasks import with_graph
-from small_graphs import graph_of, normal, small_task, task_of
+from small_graphs import normal, small_task
 
 
 @pytest.fixture(params=["quick", "plain"])
@@ -44,19 +44,16 @@ def first_loss(**fields):
     return task, values, method.history_[0].loss[0]
 
 
-def test_each_class_weighs_the_same(form):
-    task, values, loss = first_loss(pseudo_labels="none")
-    expected = 0.0
-    for label in range(3):
-        nodes = task.train & (task.graph.y == label)
-        expected -= values[nodes, label].log().mean()
+@pytest.mark.parametrize("class_weights", [True, False])
+@pytest.mark.parametrize("mean_loss", [True, False])
+def test_each_class_weighs_the_same_or_each_node(form, class_weights, mean_loss):
+    fields = {"class_weights": class_weights, "mean_loss": mean_loss}
+    task, values, loss = first_loss(pseudo_labels="none", **fields)
+    labels = task.graph.y[task.train]
+    weights = 1 / torch.bincount(labels)[labels] if class_weights else torch.ones(len(labels))
+    each = -values[task.train].gather(1, labels[:, None]).squeeze(1).log()
+    expected = (weights * each).sum() / (weights.sum() if mean_loss else 1)
     assert loss == pytest.approx(float(expected), rel=1e-5)
-
-
-def test_without_class_weights_the_loss_is_the_plain_sum(form):
-    task, values, loss = first_loss(pseudo_labels="none", class_weights=False)
-    own = values[task.train].gather(1, task.graph.y[task.train, None])
-    assert loss == pytest.approx(float(-own.log().sum()), rel=1e-5)
 
 
 @pytest.mark.parametrize("which", ["balanced", "all"])
@@ -116,11 +113,15 @@ def test_no_pseudo_labels_equals_no_weight_on_them(form):
         {"pseudo_labels": "all", "threshold": 0.0},
         {"recluster_every": 1},
         {"class_weights": False},
+        {"cluster_starts": 10},
+        {"mean_loss": True},
+        {"unit_rows": True},
+        {"stop_on": "loss"},
     ],
 )
-def test_every_ablation_changes_the_outcome(form, fields):
+def test_every_ablation_and_reading_changes_the_outcome(form, fields):
     task = small_task()
-    whole = {"alpha": 2, "threshold": 0.3}
+    whole = {"alpha": 2, "threshold": 0.3, "max_epochs": 30, "patience": 5}
     full = probabilities(task, **whole)
     assert not torch.allclose(probabilities(task, **whole | fields), full, atol=1e-4)
 
@@ -165,38 +166,24 @@ def clusterings(form, monkeypatch):
     return calls, epochs
 
 
-def fit_seen(epochs, **fields):
+@pytest.mark.parametrize(
+    ("fields", "expected"),  # epoch and width: 64 features, or embeddings of width 2 x 8
+    [
+        ({"recluster_every": 3}, [(0, 64), (0, 16), (3, 16), (6, 16)]),
+        ({"recluster_every": 0, "layers": 3}, [(0, 64), (0, 16), (0, 16)]),
+        ({"recluster_every": 1, "layers": 1}, [(0, 64)]),
+    ],
+)
+def test_clustered_at_the_start_and_every_so_many_epochs(clusterings, fields, expected):
+    calls, epochs = clusterings
     settings = {"max_epochs": 7, "clusters_per_class": 4, "hidden": 8}
     method = UniGNN(**settings | fields)
-    return method.fit(small_task(), seed=0, on_epoch=lambda history: epochs.append(history.epochs))
-
-
-def test_clustered_at_the_start_and_every_so_many_epochs(clusterings):
-    calls, epochs = clusterings
-    fit_seen(epochs, recluster_every=3)
-    # 64 features, once; embeddings of width 2 x 8 in epochs 0, 3 and 6
-    assert [call[:2] for call in calls] == [(0, 64), (0, 16), (3, 16), (6, 16)]
-
-
-def test_clustered_only_once_per_layer(clusterings):
-    calls, epochs = clusterings
-    fit_seen(epochs, recluster_every=0, layers=3)
-    assert [call[:2] for call in calls] == [(0, 64), (0, 16), (0, 16)]
-
-
-def test_one_layer_clusters_the_features_alone(clusterings):
-    calls, epochs = clusterings
-    fit_seen(epochs, recluster_every=1, layers=1)
-    assert [call[:2] for call in calls] == [(0, 64)]
-
-
-def test_clustering_starts_from_the_clusters_before(clusterings):
-    calls, epochs = clusterings
-    fit_seen(epochs, recluster_every=2)
+    method.fit(small_task(), seed=0, on_epoch=lambda history: epochs.append(history.epochs))
+    assert [call[:2] for call in calls] == expected
     starts, found = [call[2] for call in calls], [call[3] for call in calls]
-    assert starts[:2] == [None, None]
-    for start, before in zip(starts[2:], found[1:], strict=False):
-        assert torch.equal(start, before)
+    assert [start is None for start in starts] == [epoch == 0 for epoch, _ in expected]
+    for place in range(2, len(expected) if fields["recluster_every"] else 0):
+        assert torch.equal(starts[place], found[place - 1])  # from the clusters before
 
 
 def test_restored_clusters_belong_to_the_best_epoch(form, monkeypatch):
@@ -253,58 +240,35 @@ def test_too_many_clusters_are_refused(form):
     message = "clusters_per_class=60 makes 180 clusters of 150 nodes; use a smaller one"
     with pytest.raises(ValueError, match=message):
         UniGNN(clusters_per_class=60).fit(small_task(), seed=0)
+    alone = UniGNN(clusters_per_class=50, max_epochs=0)  # one for every node
+    assert alone.fit(small_task(), seed=0).num_clusters == 150
 
 
-def test_a_cluster_for_every_node(form):
-    graph = graph_of(normal(6, 3, dtype=torch.float32), [(0, 1), (2, 3)], [0, 1, 0, 1, 0, 1])
-    task = task_of(graph, [0, 1], [2, 3], [4, 5])
-    assert torch.isfinite(probabilities(task, clusters_per_class=3)).all()
+# Ctrl-C.
 
 
-# Ctrl-C, fields.
-
-
-def test_ctrl_c_leaves_the_best_model_so_far(form):
-    def stop(history):
-        if history.epochs == 4:
-            raise KeyboardInterrupt
-
-    task = small_task()
-    method = UniGNN(max_epochs=50, clusters_per_class=4)
-    method.fit(task, seed=0, on_epoch=stop)
-    assert method.history_[0].interrupted
-    assert method.history_[0].epochs == 4
-    assert torch.equal(method.predict_proba(task.graph), probabilities(task, max_epochs=4))
-
-
-def test_ctrl_c_in_the_middle_of_a_clustering(form, monkeypatch):
+@pytest.mark.parametrize("stop_at", [0, 3])
+def test_ctrl_c_leaves_the_best_model_so_far(form, monkeypatch, stop_at):
+    """In the middle of a clustering; before the first epoch there is nothing to keep."""
     real, calls = form.kmeans, []
 
     def stop(*args, **options):
         calls.append(args)
-        if len(calls) == 4:
+        if len(calls) > stop_at:
             raise KeyboardInterrupt
         return real(*args, **options)
 
     monkeypatch.setattr(form, "kmeans", stop)
-    task = small_task()
-    method = UniGNN(max_epochs=50, clusters_per_class=4, recluster_every=2).fit(task, seed=0)
-    assert method.history_[0].interrupted
+    task, method = small_task(), UniGNN(max_epochs=50, clusters_per_class=4, recluster_every=2)
+    if not stop_at:
+        with pytest.raises(KeyboardInterrupt):
+            method.fit(task, seed=0)
+        assert not method.is_fitted
+        return
+    assert method.fit(task, seed=0).history_[0].interrupted
     values = method.predict_proba(task.graph)
-    assert torch.isfinite(values).all()
     monkeypatch.setattr(form, "kmeans", real)
     assert torch.equal(values, probabilities(task, max_epochs=3, recluster_every=2))
-
-
-def test_ctrl_c_before_the_first_epoch_is_passed_on(form, monkeypatch):
-    def stop(*args, **options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(form, "kmeans", stop)
-    method = UniGNN(**QUICK)
-    with pytest.raises(KeyboardInterrupt):
-        method.fit(small_task(), seed=0)
-    assert not method.is_fitted
 
 
 def complete_graph(size):
@@ -321,16 +285,18 @@ def test_alpha_is_one_where_two_steps_reach_too_much():
     assert UniGNN.graph_defaults(dense) == {"patience": 100}
 
 
-@pytest.mark.parametrize("paths", [0, 10**6])
-def test_auto_is_the_same_as_the_number_that_it_stands_for(paths, monkeypatch):
+@pytest.mark.parametrize(("paths", "number"), [(0, 1), (10**6, 2)])
+def test_auto_is_the_same_as_the_number_that_it_stands_for(paths, number, monkeypatch):
     monkeypatch.setattr(unignn, "MAX_TWO_STEP_PATHS", paths)
-    task, number = small_task(), 1 if paths == 0 else 2
-    settings = {"max_epochs": 5, "clusters_per_class": 4}
-    auto, fixed = (UniGNN(alpha=a, **settings).fit(task, seed=1) for a in ("auto", number))
-    assert (auto.alpha_, fixed.alpha_) == (number, number)
-    assert (auto.alpha_, fixed.alpha_) == (number, fixed.alpha)
-    assert auto.alpha == "auto"
+    task = small_task()
+    auto, fixed = (UniGNN(alpha=a, **QUICK).fit(task, seed=1) for a in ("auto", number))
+    assert (auto.alpha, auto.alpha_, fixed.alpha_) == ("auto", number, number)
     assert torch.equal(auto.predict_proba(task.graph), fixed.predict_proba(task.graph))
+    # models saved before there was "auto" hold no number
+    other = UniGNN(**fixed.get_params())
+    other.num_features_, other.num_classes_, other.device_ = 64, 3, fixed.device_
+    other._load_state({k: value for k, value in fixed._state().items() if k != "alpha"})
+    assert other.alpha_ == number
 
 
 def test_a_saved_model_keeps_its_alpha(tmp_path, monkeypatch):
@@ -345,42 +311,7 @@ def test_a_saved_model_keeps_its_alpha(tmp_path, monkeypatch):
     assert torch.equal(loaded.predict_proba(bigger), model.predict_proba(bigger))
 
 
-def test_a_model_saved_before_there_was_auto_has_its_number():
-    task = small_task()
-    model = UniGNN(alpha=3, max_epochs=3, clusters_per_class=4).fit(task, seed=1)
-    state = {name: value for name, value in model._state().items() if name != "alpha"}
-    other = UniGNN(**model.get_params())
-    other.num_features_, other.num_classes_, other.device_ = 64, 3, model.device_
-    other._load_state(state)
-    assert other.alpha_ == 3
-
-
-def test_runs_of_one_batch_have_one_alpha():
-    task = small_task()
-    methods = [UniGNN(max_epochs=4, clusters_per_class=4, dropout=0.0) for _ in range(2)]
-    for method in methods:
-        reset(method, task)
-    for _ in fit_batch([Fit(m, task.hide_test_labels(), 3) for m in methods], 2):
-        pass
-    assert [method.alpha_ for method in methods] == [unignn._auto_alpha(task.graph)] * 2
-
-
 # Readings of what the paper leaves open.
-
-
-def plain_mean(task, values):
-    own = values[task.train].gather(1, task.graph.y[task.train, None])
-    return float(-own.log().mean())
-
-
-def test_the_mean_loss_is_the_weighted_mean_of_torch(form):
-    task, values, loss = first_loss(pseudo_labels="none", mean_loss=True)
-    labels = task.graph.y[task.train]
-    weight = 1 / torch.bincount(labels).double()
-    expected = torch.nn.functional.nll_loss(values[task.train].log(), labels, weight)
-    assert loss == pytest.approx(float(expected), rel=1e-5)
-    task, values, loss = first_loss(pseudo_labels="none", class_weights=False, mean_loss=True)
-    assert loss == pytest.approx(plain_mean(task, values), rel=1e-5)
 
 
 def test_the_mean_loss_changes_two_weights_only(form):
@@ -393,15 +324,6 @@ def test_the_mean_loss_changes_two_weights_only(form):
     torch.testing.assert_close(*values, rtol=1e-3, atol=1e-4)
 
 
-def test_readings_and_starts_change_the_outcome(form):
-    task = small_task()
-    fields = {"alpha": 2, "threshold": 0.3, "max_epochs": 30, "patience": 5}
-    full = probabilities(task, **fields)
-    changes = ({"cluster_starts": 10}, {"mean_loss": True}, {"unit_rows": True})
-    for change in (*changes, {"stop_on": "loss"}):
-        assert not torch.allclose(probabilities(task, **fields | change), full, atol=1e-4), change
-
-
 def test_training_stops_by_what_was_asked_for(form):
     task = small_task()
     for on in ("score", "loss", "accuracy"):
@@ -411,39 +333,35 @@ def test_training_stops_by_what_was_asked_for(form):
         assert model.history_[0].best_score == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.parametrize("settings", [{"unit_rows": True, "mean_loss": True}, {"stop_on": "loss"}])
-def test_readings_hold_in_a_batch(settings):
-    """As one run, up to the noise of dropout, which is off, and rounding."""
-    task = small_task()
-    fields = {"max_epochs": 8, "clusters_per_class": 4, "dropout": 0.0, "cluster_starts": 3}
-    method = UniGNN(**fields | settings)
+def fit_as_batch(method, task):
     reset(method, task)
     for _ in fit_batch([Fit(method, task.hide_test_labels(), 3)], 1):
         pass
-    alone = UniGNN(**fields | settings).fit(task, seed=3)
+    return method
+
+
+@pytest.mark.parametrize("settings", [{"unit_rows": True, "mean_loss": True}, {"stop_on": "loss"}])
+def test_readings_hold_in_a_batch(settings):
+    """As one run, up to the noise of dropout, which is off, and rounding."""
+    fields = {"max_epochs": 8, "clusters_per_class": 4, "dropout": 0.0, "cluster_starts": 3}
+    method = fit_as_batch(UniGNN(**fields | settings), small_task())
+    alone = UniGNN(**fields | settings).fit(small_task(), seed=3)
+    assert method.alpha_ == alone.alpha_
     assert method.history_[0].loss[0] == pytest.approx(alone.history_[0].loss[0], rel=1e-4)
     assert method.history_[0].score[0] == pytest.approx(alone.history_[0].score[0], rel=1e-4)
 
 
-@pytest.mark.parametrize("batch", [False, True])
-def test_a_cluster_with_most_nodes_is_noted(batch):
+@pytest.mark.parametrize("fit", [fit_as_batch, lambda method, task: method.fit(task, seed=3)])
+def test_a_cluster_with_most_nodes_is_noted(fit):
     task = small_task()
     x = task.graph.x.clone()
     x[: int(0.8 * len(x))] = 1.0  # equal rows cannot be divided
     crowded = with_graph(task, x=x)
+    note = "One of the 12 clusters of semantic layer 1 holds "
     for one, notes in ((task, 0), (crowded, 1)):
-        method = UniGNN(max_epochs=1, clusters_per_class=4)
-        if batch:
-            reset(method, one)
-            for _ in fit_batch([Fit(method, one.hide_test_labels(), 3)], 1):
-                pass
-        else:
-            method.fit(one, seed=3)
-        found = [note for note in method.notes_ if "semantic layer 1" in note]
-        assert len(found) == notes
-        if found:
-            assert found[0].startswith("One of the 12 clusters of semantic layer 1 holds ")
-    assert UniGNN(max_epochs=1, encoders="structural").fit(crowded, seed=3).notes_ == []
+        method = fit(UniGNN(max_epochs=1, clusters_per_class=4), one)
+        assert sum(text.startswith(note) for text in method.notes_) == notes
+    assert fit(UniGNN(max_epochs=1, encoders="structural"), crowded).notes_ in ([], ())
 
 
 def test_unit_rows_hold_for_another_graph(form):

@@ -36,21 +36,19 @@ def test_overlap_against_sets(one, other, persistence):
     assert overlap(one, other, persistence) == pytest.approx(expected)
 
 
-def test_geometry_decides_where_the_orders_differ():
+@pytest.mark.parametrize(
+    ("confidence", "persistence", "expected"),
+    [
+        ([0.6, 0.7, 0.8, 0.9], 0.5, [0, 1, 2, 3]),  # the other way round: distance decides
+        ([0.9, 0.8, 0.7, 0.6], 0.5, [0, 1, 2, 3]),
+        # ranks 0 1 2 3 and 3 0 1 2; r = 0.488, so 0.512 of the one and 0.488 of the other:
+        # 1.46, 0.51, 1.51, 2.51
+        ([0.6, 0.9, 0.8, 0.7], 0.9, [1, 0, 2, 3]),
+    ],
+)
+def test_confidence_has_its_say_where_the_orders_agree_by_half(confidence, persistence, expected):
     distance = torch.tensor([0.1, 0.2, 0.3, 0.4])
-    confidence = torch.tensor([0.6, 0.7, 0.8, 0.9])  # just the other way round
-    assert joint_order(distance, confidence, 0.5).tolist() == [0, 1, 2, 3]
-    assert joint_order(distance, confidence.flip(0), 0.5).tolist() == [0, 1, 2, 3]
-
-
-def test_confidence_has_its_say_where_the_orders_agree_by_half():
-    distance = torch.tensor([0.1, 0.2, 0.3])
-    confidence = torch.tensor([0.7, 0.9, 0.8])
-    # ranks 0 1 2 and 2 0 1; in common none, one, three: r = (1/4 + 1/4) / 1.75 = 2/7
-    # 5/7 of the one and 2/7 of the other: 4/7, 5/7, 12/7
-    assert joint_order(distance, confidence, 0.5).tolist() == [0, 1, 2]
-    # ranks 0 1 2 and 1 0 2; r = 0.75 / 1.75 = 3/7: 3/7, 4/7, 2
-    assert joint_order(distance, torch.tensor([0.8, 0.9, 0.7]), 0.5).tolist() == [0, 1, 2]
+    assert joint_order(distance, torch.tensor(confidence), persistence).tolist() == expected
 
 
 # Who joins. Class 0 lives at (1, 0), class 1 at (0, 1).
@@ -72,22 +70,19 @@ def test_a_cluster_is_of_the_class_whose_mean_is_nearest():
     assert set(cluster_classes(X, LABELS, 2, 1, seed=0).tolist()) <= {0, 1}
 
 
-def test_those_join_that_both_agree_on():
-    # 6 is at class 1 but predicted otherwise; 5 is about as near to either
-    assert retrieved() == {2: 0, 3: 0, 4: 1}
-
-
-def test_a_margin_of_nothing_lets_the_unclear_ones_in():
-    assert retrieved(margin=0.0) == {2: 0, 3: 0, 5: 0, 4: 1}
-
-
-def test_no_more_than_the_quota_of_each_class():
-    assert retrieved(quota=1) == {2: 0, 4: 1}  # the nearest one
-
-
-def test_geometry_alone_is_not_enough():
-    # predictions turned round: 6 alone is now where it is predicted to be
-    assert retrieved(PROBABILITIES.flip(1)) == {6: 1}
+@pytest.mark.parametrize(
+    ("probabilities", "fields", "expected"),
+    [
+        # 6 is at class 1 but predicted otherwise; 5 is about as near to either
+        (PROBABILITIES, {}, {2: 0, 3: 0, 4: 1}),
+        (PROBABILITIES, {"margin": 0.0}, {2: 0, 3: 0, 5: 0, 4: 1}),
+        (PROBABILITIES, {"quota": 1}, {2: 0, 4: 1}),  # the nearest one
+        # predictions turned round: 6 alone is now where it is predicted to be
+        (PROBABILITIES.flip(1), {}, {6: 1}),
+    ],
+)
+def test_those_join_that_both_agree_on(probabilities, fields, expected):
+    assert retrieved(probabilities, **fields) == expected
 
 
 # All of it.

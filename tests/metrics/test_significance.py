@@ -95,14 +95,6 @@ def test_the_interval_is_that_of_scipy(values, level):
     assert bootstrap_interval(values, level) == pytest.approx(wanted.confidence_interval)
 
 
-@given(st.lists(st.floats(0, 100), min_size=2, max_size=8))
-def test_the_interval_holds_the_mean_and_stays_inside_the_values(values):
-    low, high = bootstrap_interval(values)
-    assert min(values) - 1e-9 <= low <= fmean(values) + 1e-9
-    assert fmean(values) - 1e-9 <= high <= max(values) + 1e-9
-    assert bootstrap_interval(values) == (low, high)
-
-
 @given(st.lists(st.lists(st.integers(60, 64), min_size=3, max_size=3), min_size=1, max_size=4))
 def test_ranks_against_counting(rows):
     names = ["one", "two", "three"]

@@ -1,10 +1,18 @@
-"""Both networks against their formulas, with dense matrices; which weights decay."""
+"""Networks and layers against their formulas, with dense matrices; operators of ONNX."""
 
+import sys
+
+import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GATConv
+from torch_geometric.transforms import Compose
 
 from evengraph.core.rng import seeded
+from evengraph.nn import members
+from evengraph.nn.members import LENGTH, Diffusion, Members, Views, scale_of
 from evengraph.nn.networks import (
     CONVS,
     LAST_CONVS,
@@ -16,10 +24,33 @@ from evengraph.nn.networks import (
     PlainNetwork,
     Reconstruction,
 )
-from evengraph.ops.sparse import Sparse, undirected_adjacency
+from evengraph.nn.onnx_graph import OnnxGraph
+from evengraph.nn.transforms import (
+    SemanticConnectivity,
+    SemanticLayer,
+    StructuralConnectivity,
+    StructuralLayer,
+    structural_connectivity,
+)
+from evengraph.ops.features import Scaling
+from evengraph.ops.semantic import kmeans, prepare_clusters
+from evengraph.ops.sparse import Sparse, adjacency, neighbour_means, sparsify, undirected_adjacency
 from evengraph.ops.synthesis import AttachedGraph
+from evengraph.ops.trees import Trees, tree_values
 from evengraph.training.loop import weight_decays
-from small_graphs import dense_adjacency, dense_row, edges, normal, random_edges
+from small_graphs import (
+    dense_adjacency,
+    dense_row,
+    dense_semantic,
+    dense_structural,
+    dense_symmetric,
+    edge_lists,
+    edges,
+    graph_of,
+    normal,
+    random_edges,
+    small_task,
+)
 
 ADJACENCY = dense_adjacency(random_edges(9, 20), 9, undirected=True)
 MATRIX = dense_row(ADJACENCY)
@@ -116,25 +147,21 @@ def test_the_last_layer_does_not_decay(backbone):
     }
 
 
-@pytest.mark.parametrize(("backbone", "bound"), [("gcn", (6 / 68) ** 0.5), ("sage", 1 / 8)])
-def test_layers_start_as_pygs(backbone, bound):
-    layer = LAST_CONVS[backbone](64, 4)
-    largest = layer.weight.abs().max().item()
-    assert 0.9 * bound < largest <= bound
+@pytest.mark.parametrize(
+    ("conv", "bound"),
+    [(LAST_CONVS["gcn"], (6 / 68) ** 0.5), (LAST_CONVS["sage"], 1 / 8), (GraphConv, 1 / 2)],
+)
+def test_layers_start_as_pygs_or_as_those_of_the_comparison(conv, bound):
+    torch.manual_seed(0)
+    layer = conv(64, 4)
+    assert 0.9 * bound < layer.weight.abs().max().item() <= bound
+    assert layer.weight.mean().abs() < 0.1 * bound
+    assert layer.bias.abs().max() <= bound
 
 
 def test_logits_share_one_head():
     assert LAST_CONVS["gat"](16, 8).heads == 1
     assert PYG_CONVS["gat"](16, 8).heads == 8
-
-
-def test_graph_conv_starts_uniform():
-    torch.manual_seed(0)
-    layer = GraphConv(200, 16)
-    for tensor in (layer.weight, layer.bias):
-        assert tensor.abs().max() <= 0.25
-    assert layer.weight.abs().max() > 0.24
-    assert layer.weight.mean().abs() < 0.01
 
 
 def test_classifier_of_what_is_already_propagated():
@@ -296,3 +323,330 @@ def test_a_complete_graph_has_only_edges_to_miss(num_nodes):
     torch.testing.assert_close(value, (1 - (turned @ turned.t()).sigmoid()).square().sum())
     (gradient,) = torch.autograd.grad(value, embeddings)
     assert torch.isfinite(gradient).all()
+
+
+def networks(seed=0):
+    torch.manual_seed(seed)
+    return Members(2, 3, 5, 4, 2, dropout=0.5), torch.randn(2, 7, 5)
+
+
+def test_each_member_is_a_network_of_its_own():
+    net, rows = networks()
+    logits = net(rows)
+    assert logits.shape == (6, 7, 2)
+    for member in range(6):
+        view, units = member // 3, slice(4 * (member % 3), 4 * (member % 3) + 4)
+        hidden = (rows[view] @ net.first[view, :, units] + net.bias[view, :, units]).relu()
+        expected = hidden @ net.second[member] + net.second_bias[member]
+        torch.testing.assert_close(logits[member], expected)
+
+
+def test_many_rows_are_classified_in_parts(monkeypatch):
+    net, rows = networks()
+    expected = net(rows)
+    monkeypatch.setattr(members, "ROWS", 3)
+    largest = []
+    monkeypatch.setattr(net, "hidden", lambda part: largest.append(part) or hidden(part))
+    hidden = type(net).hidden.__get__(net)
+    torch.testing.assert_close(net(rows), expected)
+    assert [part.shape[1] for part in largest] == [3, 3, 1]
+
+
+def test_the_penalty_is_weight_decay_per_member():
+    net, _ = networks()
+    decay = torch.tensor([0.1, 0.0, 2.0, 0.3, 1.0, 0.7])
+    net.penalty(decay).backward()
+    units = decay.repeat_interleave(4).view(2, 1, 12)
+    torch.testing.assert_close(net.first.grad, net.first.detach() * units)
+    torch.testing.assert_close(net.bias.grad, net.bias.detach() * units)
+
+
+def test_dropout_only_when_asked():
+    net, rows = networks()
+    hidden = net.hidden(rows)
+    assert torch.equal(net.classify(hidden), net(rows))
+    assert not torch.equal(net.classify(hidden, dropout=True), net(rows))
+
+
+def test_some_members_are_taken_from_another():
+    (net, rows), (other, _) = networks(), networks(seed=1)
+    before, wanted = net(rows), other(rows)
+    which = torch.tensor([True, False, False, False, True, False])
+    net.take(other, which)
+    torch.testing.assert_close(net(rows), torch.where(which[:, None, None], wanted, before))
+
+
+DIFFUSION = Diffusion(steps=3, teleport=0.2)
+
+
+def views(graph, *names, components=3_000):
+    return Views(names, graph.num_features, components, DIFFUSION, neighbours=5)
+
+
+def fitted(graph, name, components=3_000):
+    return views(graph, name, components=components)(graph, fit=True)[0]
+
+
+def scaled(rows):
+    centred = rows - rows.mean(0)
+    return centred * LENGTH / centred.square().sum(1).mean().sqrt()
+
+
+def test_the_structural_view_is_personalised_pagerank():
+    graph = small_task().graph
+    rows = fitted(graph, "structural")
+    looped = dense_adjacency(
+        graph.edge_index, graph.num_nodes, undirected=True
+    ).float() + torch.eye(graph.num_nodes)
+    root = looped.sum(1) ** -0.5
+    matrix, x = root[:, None] * looped * root, graph.x
+    for _ in range(3):
+        x = 0.8 * matrix @ x + 0.2 * graph.x
+    torch.testing.assert_close(rows, scaled(x), rtol=1e-4, atol=1e-5)
+
+
+def test_the_ego_view_keeps_hops_apart():
+    graph = small_task().graph
+    rows = fitted(graph, "ego")
+    adjacency = dense_adjacency(graph.edge_index, graph.num_nodes, undirected=True).float()
+    means = adjacency / adjacency.sum(1, keepdim=True).clamp(min=1)
+    hops = [graph.x, means @ graph.x, means @ means @ graph.x]
+    expected = torch.cat([scaled(hop) for hop in hops], dim=1) / 3**0.5
+    torch.testing.assert_close(rows, expected, rtol=1e-4, atol=1e-5)
+
+
+NAMES = pytest.mark.parametrize("name", ["structural", "semantic", "ego"])
+
+
+@NAMES
+@pytest.mark.parametrize("components", [4, 3_000])
+def test_fitted_views_give_the_same_rows_again(name, components):
+    graph = small_task().graph
+    view = views(graph, name, components=components)
+    rows = view(graph, fit=True)[0]
+    assert rows.shape == (graph.num_nodes, view.width)
+    torch.testing.assert_close(view(graph)[0], rows, rtol=1e-3, atol=1e-4)
+    length = rows.square().sum(1).mean().sqrt()
+    torch.testing.assert_close(length, torch.tensor(LENGTH), rtol=1e-4, atol=1e-4)
+
+
+def test_views_come_in_the_order_of_their_names():
+    graph = small_task().graph
+    three = views(graph, "ego", "semantic", "structural")
+    rows = three(graph, fit=True)
+    for name, part in zip(three.names, rows, strict=True):
+        alone = fitted(graph, name)
+        torch.testing.assert_close(part[:, : alone.shape[1]], alone)
+        assert not part[:, alone.shape[1] :].any()
+
+
+@NAMES
+def test_features_without_variance_are_harmless(name):
+    graph = Data(x=torch.ones(6, 3), edge_index=torch.tensor([[0, 1], [1, 0]]))
+    assert fitted(graph, name).isfinite().all()
+
+
+def test_relations_extend_the_ego_view_alone():
+    task = small_task()
+    source, target = task.graph.edge_index
+    related = task.graph.clone()
+    related.relation_index = torch.stack([(source > target).long(), source, target])
+    related.num_relations = 2
+    width = task.graph.num_features
+    apart = Views(["structural", "ego"], width, 6 * width, Diffusion(5, 0.1), 5, 2)
+    plain = Views(["structural", "ego"], width, 6 * width, Diffusion(5, 0.1), 5)
+    ours, before = apart(related, fit=True), plain(task.graph, fit=True)
+    assert torch.equal(ours[0, :, :width], before[0, :, :width])
+    assert len(apart.ego) == 5
+    smaller = neighbour_means(
+        adjacency(related.edge_index[:, source < target], 150), related.x.device
+    )
+    part = apart.ego[3]
+    expected = ((smaller @ related.x) @ part.basis - part.centre) * part.scale / 5**0.5
+    torch.testing.assert_close(ours[1, :, 3 * width : 4 * width], expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e25])
+def test_rows_of_any_size_get_the_same_length(size):
+    rows = torch.tensor([[3.0, 4.0], [0.0, 5.0]]) * size
+    assert float(scale_of(rows) * size) == pytest.approx(LENGTH / 5)
+    assert scale_of(torch.zeros(2, 2)) == 1
+
+
+@pytest.mark.parametrize("alpha", [1, 2, 3])
+def test_a_structural_layer_is_its_matrix(alpha):
+    edges, x = random_edges(12, 14), normal(12, 5, dtype=torch.float32)
+    layer = StructuralLayer(5, 4)
+    both = torch.cat([edges, edges.flip(0)], dim=1)
+    matrix = dense_symmetric(dense_structural(both, 12, alpha)).float()
+    connectivity = structural_connectivity(edges, 12, alpha)
+    (weight,) = layer.parameters()
+    for rows in (x, Sparse.from_dense(x)):
+        value, expected = layer(rows, connectivity), matrix @ x @ weight
+        torch.testing.assert_close(value, expected)
+        ours, theirs = (torch.autograd.grad(v.square().sum(), weight) for v in (value, expected))
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_a_semantic_layer_is_its_matrix():
+    x, clusters = normal(12, 5, dtype=torch.float32), torch.arange(12) % 4
+    layer = SemanticLayer(5, 3)
+    expected = dense_symmetric(dense_semantic(clusters)).float() @ x @ layer.weight
+    for form in (clusters, prepare_clusters(clusters, 4, torch.float32)):
+        torch.testing.assert_close(layer(x, form), expected)
+
+
+def dense(edge_index, weight, size):
+    matrix = torch.zeros(size, size, dtype=torch.float64)
+    matrix[tuple(edge_index)] = weight.double()
+    assert edge_index.unique(dim=1).shape == edge_index.shape  # no edge twice
+    return matrix
+
+
+@pytest.mark.parametrize("alpha", [1, 2, 3])
+@given(drawn=edge_lists())
+def test_structural_edges(alpha, drawn):
+    edge_index, size = drawn
+    graph = Data(edge_index=edge_index, num_nodes=size)
+    found = StructuralConnectivity(alpha)(graph)
+    matrix = dense(found.structural_edge_index, found.structural_edge_weight, size)
+    both = torch.cat([edge_index, edge_index.flip(0)], dim=1)
+    torch.testing.assert_close(matrix, dense_structural(both, size, alpha), rtol=1e-6, atol=0)
+    assert torch.equal(found.edge_index, edge_index)
+    assert found.structural_edge_index.dtype == torch.long
+
+
+def test_semantic_clusters_and_edges():
+    graph = small_task().graph
+    keys = set(graph.keys())
+    clusters = SemanticConnectivity(20, seed=3)(graph)
+    assert torch.equal(clusters.semantic_cluster, kmeans(sparsify(graph.x), 20, seed=3))
+    assert set(clusters.keys()) == keys | {"semantic_cluster"}
+    found = SemanticConnectivity(20, seed=3, edges=True)(graph)
+    matrix = dense(found.semantic_edge_index, found.semantic_edge_weight, 150)
+    expected = dense_semantic(clusters.semantic_cluster)
+    torch.testing.assert_close(matrix, expected - torch.eye(150, dtype=torch.float64))
+    assert set(graph.keys()) == keys  # the input is as it was
+
+
+def test_other_rows_can_be_clustered():
+    graph = small_task().graph
+    graph.embedding = normal(150, 2)
+    found = SemanticConnectivity(5, attribute="embedding")(graph)
+    assert torch.equal(found.semantic_cluster, kmeans(graph.embedding.float(), 5, seed=0))
+
+
+def test_they_compose_and_batch():
+    graph = small_task().graph
+    both = Compose([StructuralConnectivity(2), SemanticConnectivity(6, edges=True)])
+    one = both(graph)
+    batch = Batch.from_data_list([one, one])
+    for kind in ("structural", "semantic"):
+        edges = one[f"{kind}_edge_index"]
+        expected = torch.cat([edges, edges + 150], dim=1)
+        assert torch.equal(batch[f"{kind}_edge_index"], expected)
+    assert repr(both.transforms[0]) == "StructuralConnectivity(alpha=2)"
+    assert repr(both.transforms[1]) == "SemanticConnectivity(6, edges=True)"
+
+
+def test_what_is_refused():
+    graph = graph_of(normal(4, 2), [(0, 1)], [0, 0, 1, 1])
+    with pytest.raises(ValueError, match="alpha must be a whole number of at least 1, got 0"):
+        StructuralConnectivity(0)
+    with pytest.raises(ValueError, match=r"num_clusters must be .* got 1\.5"):
+        SemanticConnectivity(1.5)
+    with pytest.raises(ValueError, match="needs edge_index"):
+        StructuralConnectivity(1)(Data(x=graph.x))
+    with pytest.raises(ValueError, match="needs colour"):
+        SemanticConnectivity(2, attribute="colour")(graph)
+    with pytest.raises(ValueError, match="k must lie between 1 and"):
+        SemanticConnectivity(5)(graph)
+    with pytest.raises(MemoryError, match=r"1 clusters would have 12 edges.*Use the clusters"):
+        SemanticConnectivity(1, edges=True, memory_limit=100)(graph)
+    broken = graph.clone()
+    broken.x[0, 0] = float("nan")
+    with pytest.raises(ValueError, match="x must be finite"):
+        SemanticConnectivity(2)(broken)
+
+
+@pytest.fixture
+def run():
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+
+    def run(build, x, width):
+        onnx = OnnxGraph()
+        content = onnx.serialised(
+            build(onnx, onnx.input("x", x.shape[1], "rows")), width, {"a": "b"}
+        )
+        session = runtime.InferenceSession(content, providers=["CPUExecutionProvider"])
+        assert session.get_modelmeta().custom_metadata_map == {"a": "b"}
+        return torch.from_numpy(session.run(["probabilities"], {"x": x.float().numpy()})[0])
+
+    return run
+
+
+def test_a_perceptron_is_linear_layers_with_relu_between(run):
+    x, first, second = normal(9, 5), normal(5, 4, seed=1), normal(4, 3, seed=2)
+    layers = [(first, normal(4, seed=3)), (second, normal(3, seed=4))]
+    expected = (x @ first + layers[0][1]).relu() @ second + layers[1][1]
+    got = run(lambda onnx, rows: onnx.perceptron(rows, layers), x, 3)
+    torch.testing.assert_close(got, expected.float())
+
+
+def test_columns_are_scaled_and_spread_ones_clipped(run):
+    x = torch.cat([normal(40, 3), torch.zeros(40, 1)], dim=1).float()
+    x[0] = torch.tensor([1e6, -1e6, 2.0, 5.0])
+    scaling = Scaling.of(x)
+    assert scaling.spread.tolist() == [True, True, True, False]
+    torch.testing.assert_close(run(lambda onnx, rows: onnx.scaled(rows, scaling), x, 4), scaling(x))
+
+
+def test_trees_add_to_their_columns_and_a_tree_may_be_a_leaf(run):
+    trees = Trees(
+        feature=torch.tensor([1, 0, 0, 0, 0, 1, 0, 0]),
+        threshold=torch.tensor([0.5, 0, -0.25, 0, 0, 0, 0, 0]).double(),
+        left=torch.tensor([1, 1, 3, 3, 4, 5, 6, 7]),
+        right=torch.tensor([2, 1, 4, 3, 4, 5, 6, 7]),
+        value=torch.tensor([0, 1, 0, 2, 4, 8, 16, 32]).double(),
+        roots=torch.tensor([0, 5, 6, 7]),
+    )
+    x, start = normal(30, 2), torch.tensor([0.0, 0.5, -1.0]).double()
+    x[0, 1], x[1, 0] = 0.5, -0.25
+    targets = torch.tensor([1, 2, 1, 2])
+    sums = torch.zeros(30, 3).double().index_add_(1, targets, tree_values(trees, x)) + start
+    got = run(lambda onnx, rows: onnx.tree_sums(rows, trees, targets, start), x, 3)
+    torch.testing.assert_close(got, sums.float())
+
+
+def test_a_mean_has_weights(run):
+    def build(onnx, rows):
+        return onnx.weighted_mean(
+            [rows, onnx.apply("Neg", rows), onnx.softmax(rows)], [0.5, 0.2, 0.3]
+        )
+
+    x = normal(4, 3).float()
+    torch.testing.assert_close(run(build, x, 3), 0.3 * x + 0.3 * x.softmax(1))
+
+
+def test_equal_models_are_equal_files():
+    pytest.importorskip("onnx")
+
+    def content():
+        onnx = OnnxGraph()
+        return onnx.serialised(onnx.softmax(onnx.input("x", 2, "")), 2, {"b": "1", "a": "2"})
+
+    assert content() == content()
+
+
+def test_without_the_package_an_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ValueError, match=r"^onnx is not installed; try: pip install 'evengraph\["):
+        OnnxGraph()
+
+
+def test_constants_are_stored_in_single_precision():
+    pytest.importorskip("onnx")
+    onnx = OnnxGraph()
+    onnx.constant(np.pi)
+    assert onnx.onnx.numpy_helper.to_array(onnx.constants[0]) == np.float32(np.pi)

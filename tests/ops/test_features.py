@@ -1,4 +1,6 @@
-"""Scaling of columns: by hand, and what it must not do to outliers and to bags of words."""
+"""Tables of features against plain versions: scaling, components, signatures, neighbours, trees."""
+
+import math
 
 import numpy as np
 import pytest
@@ -6,8 +8,13 @@ import scipy.sparse as sp
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.feature_selection import f_classif
+from torch.nn.functional import normalize
 
-from evengraph.ops import features as module
+from evengraph.ops import features as tables
+from evengraph.ops import neighbours
+from evengraph.ops import trees as forest
 from evengraph.ops.features import (
     FAR,
     LARGEST_FACTOR,
@@ -21,8 +28,27 @@ from evengraph.ops.features import (
     sample_step,
     with_log_degree,
 )
-from evengraph.ops.sparse import Sparse
-from small_graphs import edge_lists, edges, normal
+from evengraph.ops.neighbours import (
+    class_prototypes,
+    nearest_neighbours,
+    neighbour_graph,
+    similar_nodes,
+)
+from evengraph.ops.sparse import Sparse, from_scipy, undirected_adjacency
+from evengraph.ops.trees import (
+    Trees,
+    check_trees,
+    class_logits,
+    coarsen,
+    first_digits,
+    largest_up_to,
+    path_contributions,
+    separation,
+    separation_in_passes,
+    tree_values,
+    trees_from_tables,
+)
+from small_graphs import dense_adjacency, edge_lists, edges, normal
 
 
 def test_a_spread_column_is_centred_and_divided_by_its_quartile_distance():
@@ -58,8 +84,8 @@ def test_a_flag_that_is_mostly_set_is_shifted():
 
 @pytest.mark.parametrize("rows", [1, 7, 10_000])
 def test_the_largest_value_is_that_of_all_rows(rows, monkeypatch):
-    monkeypatch.setattr(module, "ROWS", rows)
-    monkeypatch.setattr(module, "SAMPLE", 1)
+    monkeypatch.setattr(tables, "ROWS", rows)
+    monkeypatch.setattr(tables, "SAMPLE", 1)
     x = torch.zeros(501, 2)
     x[333, 0], x[500, 1] = -8.0, 2.0  # rows that the sample of about 100 leaves out
     assert Scaling.of(x).scale.tolist() == [8, 2]
@@ -168,7 +194,7 @@ def test_directions_do_not_depend_on_the_scale(scale):
     torch.testing.assert_close(rows, matrix @ (x * scale) @ scaled, rtol=1e-3, atol=1e-3 * scale)
 
 
-def neighbours(edge_index, node):
+def around(edge_index, node):
     source, target = edge_index
     near = set(target[source == node].tolist()) | set(source[target == node].tolist())
     return near - {node}
@@ -195,7 +221,7 @@ def test_other_features_are_noticed_by_the_node_and_its_neighbours(drawn, data):
     other = x.clone()
     other[node, column] += 0.01
     same = matching_signatures(node_signatures(other, edge_index), node_signatures(x, edge_index))
-    expected = {node} | neighbours(edge_index, node)
+    expected = {node} | around(edge_index, node)
     assert set((~same).nonzero().squeeze(1).tolist()) == expected
 
 
@@ -207,7 +233,7 @@ def test_other_edges_are_noticed_at_their_ends(drawn, data):
     x = torch.ones(num_nodes, 2)  # features that say nothing
     more = torch.cat([edge_index, torch.tensor([[one], [other]])], dim=1)
     same = matching_signatures(node_signatures(x, more), node_signatures(x, edge_index))
-    new = one != other and other not in neighbours(edge_index, one)
+    new = one != other and other not in around(edge_index, one)
     assert set((~same).nonzero().squeeze(1).tolist()) == ({one, other} if new else set())
 
 
@@ -240,3 +266,403 @@ def test_graphs_of_other_sizes():
 def test_nothing_to_sign(shape):
     signatures = node_signatures(torch.zeros(shape), torch.zeros(2, 0, dtype=torch.long))
     assert signatures.shape == (shape[0], 6)
+
+
+def blobs(rows, columns=16, centres=12, spread=0.3):
+    random = torch.Generator().manual_seed(0)
+    means = torch.randn(centres, columns, generator=random)
+    group = torch.randint(centres, (rows,), generator=random)
+    return means[group] + spread * torch.randn(rows, columns, generator=random)
+
+
+def all_pairs(x, count):
+    cosines = normalize(x, dim=1) @ normalize(x, dim=1).T
+    cosines.fill_diagonal_(-2)
+    return cosines.topk(count).indices
+
+
+def recall(found, expected):
+    pairs = zip(found.tolist(), expected.tolist(), strict=True)
+    return np.mean([len(set(a) & set(b)) / len(b) for a, b in pairs])
+
+
+def test_small_graphs_are_exact():
+    x = blobs(300)
+    assert recall(nearest_neighbours(x, 7), all_pairs(x, 7)) == 1
+
+
+def test_lists_find_nearly_all(monkeypatch):
+    x = blobs(3_000)
+    monkeypatch.setattr(neighbours, "EXACT", 100)
+    found = nearest_neighbours(x, 10)
+    assert recall(found, all_pairs(x, 10)) > 0.9
+    assert not (found == torch.arange(3_000).unsqueeze(1)).any()
+
+
+def test_equal_rows_share_a_list_without_comparing_all_pairs(monkeypatch):
+    monkeypatch.setattr(neighbours, "EXACT", 100)
+    largest = []
+    search = neighbours._nearest_among
+
+    def spy(x, rows, among, count):
+        largest.append(rows.numel() * among.numel())
+        return search(x, rows, among, count)
+
+    monkeypatch.setattr(neighbours, "_nearest_among", spy)
+    found = nearest_neighbours(torch.ones(4_000, 3), 5)
+    assert (found >= 0).all()
+    assert max(largest) < 4_000**2 / 2
+
+
+def use_lists(monkeypatch, lists):
+    monkeypatch.setattr(neighbours, "nearest_mean", lambda x, means: lists)
+    monkeypatch.setattr(neighbours, "cluster_means", lambda x, ids, k: torch.ones(k, 16))
+
+
+def test_lists_may_be_empty(monkeypatch):
+    x, lists = blobs(300), torch.arange(300) % 3 + 10
+    monkeypatch.setattr(neighbours, "EXACT", 100)
+    use_lists(monkeypatch, lists)
+    assert recall(nearest_neighbours(x, 7), all_pairs(x, 7)) == 1
+
+
+def test_cosines_in_memory_are_limited(monkeypatch):
+    x = blobs(3_000)
+    monkeypatch.setattr(neighbours, "EXACT", 100)
+    expected = nearest_neighbours(x, 10)
+    monkeypatch.setattr(neighbours, "AT_ONCE", 20_000)
+    largest = []
+    product = torch.Tensor.__matmul__
+
+    def spy(self, other):
+        largest.append(self.shape[0] * other.shape[1])
+        return product(self, other)
+
+    monkeypatch.setattr(torch.Tensor, "__matmul__", spy)
+    assert recall(nearest_neighbours(x, 10), expected) > 0.999
+    assert 0 < max(largest) <= 20_000
+
+
+def test_the_graph_is_undirected():
+    matrix = neighbour_graph(blobs(200), 5)
+    assert (matrix != matrix.T).nnz == 0
+    assert matrix.diagonal().sum() == 0
+    assert matrix.getnnz(axis=1).min() >= 5
+    assert set(matrix.data) == {1.0}
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_tiny_graphs(rows):
+    assert nearest_neighbours(torch.ones(rows, 2), 5).shape == (rows, rows - 1)
+    assert neighbour_graph(torch.ones(rows, 2), 5).shape == (rows, rows)
+
+
+def test_too_few_in_the_lists_that_are_searched(monkeypatch):
+    lists = torch.tensor([0] * 9 + [1])
+    monkeypatch.setattr(neighbours, "EXACT", 1)
+    monkeypatch.setattr(neighbours, "PROBES", 1)
+    use_lists(monkeypatch, lists)
+    found = nearest_neighbours(blobs(10), 3)
+    assert found[9].tolist() == [-1, -1, -1]
+    assert (found[:9] >= 0).all()
+
+
+CPU = torch.device("cpu")
+
+
+@st.composite
+def situations(draw):
+    """Few distinct probabilities, so that many are equal; features without equal angles."""
+    edge_index, num_nodes = draw(edge_lists(max_nodes=16).filter(lambda graph: graph[1] > 2))
+    num_classes = draw(st.integers(1, 3))
+    nodes = draw(st.permutations(range(num_nodes)))[: draw(st.integers(num_classes, num_nodes))]
+    more = len(nodes) - num_classes
+    extra = draw(st.lists(st.integers(0, num_classes - 1), min_size=more, max_size=more))
+    grid = st.sampled_from([0.0, 0.25, 0.5, 1.0])
+    size = num_nodes * num_classes
+    likely = draw(st.lists(grid, min_size=size, max_size=size))
+    return {
+        "embeddings": 2.0 ** torch.arange(num_nodes).double().unsqueeze(1),  # a mean tells whose
+        "probabilities": torch.tensor(likely).reshape(num_nodes, num_classes),
+        "x": normal(num_nodes, 3, seed=draw(st.integers(0, 999))).abs(),
+        "edge_index": edge_index,
+        "nodes": nodes,
+        "labels": [*range(num_classes), *extra],
+        "target": draw(st.integers(0, 10)),
+    }
+
+
+def plain_similar(x, linked, node, skip, size):
+    """Neither the node nor its neighbours, the most similar first."""
+    rows = x.tolist()
+    others = [i for i in range(len(rows)) if i != node and not linked[node][i]]
+
+    def cosine(i):
+        lengths = math.hypot(*rows[i]) * math.hypot(*rows[node])
+        return sum(a * b for a, b in zip(rows[i], rows[node], strict=True)) / lengths
+
+    return sorted(others, key=cosine, reverse=True)[skip : skip + size]
+
+
+def plain_members(situation, label, *, sound, size):
+    """The nodes whose embeddings make up a prototype."""
+    nodes, labels = situation["nodes"], situation["labels"]
+    x, target = situation["x"], situation["target"]
+    linked = dense_adjacency(situation["edge_index"], x.shape[0], undirected=True).tolist()
+    likely = situation["probabilities"][:, label].tolist()
+
+    def best(pool, count):
+        return sorted(pool, key=lambda node: (-likely[node], node))[: max(count, 0)]
+
+    own = [node for node, given in zip(nodes, labels, strict=True) if given == label]
+    fill = target - len(own)
+    if fill <= 0:
+        return own
+    near = {i for node in own for i in range(x.shape[0]) if linked[node][i]}
+    near -= set(nodes if sound else own)
+    members = own + best(near, fill)
+    skip = 0 if sound else 1
+    alike = {i for node in own for i in plain_similar(x, linked, node, skip, size)}
+    wanted = (target if sound else fill) - len(members)
+    return members + best(alike - set(nodes) - set(members) if sound else alike, wanted)
+
+
+def of_situation(situation, *, sound):
+    num_nodes = situation["x"].shape[0]
+    binary = undirected_adjacency(situation["edge_index"], num_nodes)
+    return class_prototypes(
+        situation["embeddings"],
+        situation["probabilities"],
+        situation["x"],
+        from_scipy(binary, CPU, torch.float32),
+        torch.tensor(situation["nodes"]),
+        torch.tensor(situation["labels"]),
+        situation["target"],
+        sound=sound,
+    )
+
+
+@pytest.mark.parametrize("sound", [False, True])
+@pytest.mark.parametrize("size", [1, 2, 10])
+@given(situation=situations())
+def test_prototypes_equal_the_plain_version(sound, size, situation):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(neighbours, "SIMILAR", size)
+        value = of_situation(situation, sound=sound)
+    for label, row in enumerate(value):
+        members = plain_members(situation, label, sound=sound, size=size)
+        expected = sum(2.0**node for node in members) / len(members)
+        assert row.item() == pytest.approx(expected, rel=1e-12)
+
+
+# Node 0 is labelled and knows 1. By features it resembles 2 most, then 3, then 4. Node 5 is
+# labelled, too, of the other class.
+STAR = {
+    "embeddings": torch.eye(6).double(),
+    "probabilities": torch.tensor([[1.0, 0], [0.2, 0], [0.9, 0], [0.8, 0], [0.7, 0], [0, 1]]),
+    "x": torch.tensor([[1.0, 0], [1, 0.1], [1, 0.2], [1, 0.3], [1, 0.4], [0, 1]]),
+    "edge_index": edges([(0, 1)]),
+    "nodes": [0, 5],
+    "labels": [0, 1],
+}
+
+
+@pytest.mark.parametrize(
+    ("target", "sound", "members"),
+    [
+        (1, False, [0]),
+        (2, False, [0, 1]),
+        (3, False, [0, 1]),  # two were missing, and the list of two is not shorter than that
+        (3, True, [0, 1, 2]),
+        (4, False, [0, 1, 3]),  # one short of three, and 2, the most similar, is left out
+        (4, True, [0, 1, 2, 3]),
+        (9, False, [0, 1, 3, 4, 5]),  # though 5 is labelled for the other class
+        (9, True, [0, 1, 2, 3, 4]),
+    ],
+)
+def test_what_the_public_code_leaves_out(target, sound, members):
+    value = of_situation(STAR | {"target": target}, sound=sound)
+    assert value[0].nonzero().flatten().tolist() == members
+    torch.testing.assert_close(value.sum(1), torch.ones(2).double())
+
+
+def test_a_node_without_features_resembles_nobody(monkeypatch):
+    matrix = from_scipy(undirected_adjacency(edges([(0, 1)]), 4), CPU, torch.float32)
+    x = torch.tensor([[1.0, 0], [1, 0], [1, 1], [0, 0]])
+    monkeypatch.setattr(neighbours, "SIMILAR", 1)
+    assert similar_nodes(x, matrix, torch.tensor([0]), 0).tolist() == [2]
+    assert similar_nodes(x, matrix, torch.tensor([0]), 1).tolist() == [3]
+
+
+def test_nobody_is_similar_to_nobody():
+    matrix = from_scipy(undirected_adjacency(edges([]), 2), CPU, torch.float32)
+    assert similar_nodes(torch.ones(2, 1), matrix, torch.zeros(0, dtype=torch.long), 1).numel() == 0
+
+
+def test_neighbours_are_left_aside_whatever_the_signs_of_the_features(monkeypatch):
+    monkeypatch.setattr(neighbours, "SIMILAR", 1)
+    x = torch.tensor([[1.0, 0.0], [1.0, 0.0], [-0.5, 1.0]])
+    graph = from_scipy(undirected_adjacency(edges([(0, 1)]), 3), CPU, torch.float32)
+    assert similar_nodes(x, graph, torch.tensor([0]), 0).tolist() == [2]
+
+
+def tiny():
+    """One split at feature 1, the left side split again at feature 0; then a tree of one leaf."""
+    return Trees(
+        feature=torch.tensor([1, 0, 0, 0, 0, 0]),
+        threshold=torch.tensor([0.5, -1.0, 0, 0, 0, 0], dtype=torch.float64),
+        left=torch.tensor([1, 3, 2, 3, 4, 5]),
+        right=torch.tensor([2, 4, 2, 3, 4, 5]),
+        value=torch.tensor([0, 0, 30, 10, 20, 7], dtype=torch.float64),
+        roots=torch.tensor([0, 5]),
+    )
+
+
+def test_a_walk_by_hand():
+    x = torch.tensor([[-1.0, 0.5], [-0.9, 0.0], [5.0, 0.6]])
+    assert tree_values(tiny(), x).tolist() == [[10, 7], [20, 7], [30, 7]]
+
+
+def test_the_first_trees_alone():
+    x = torch.tensor([[-1.0, 0.5]])
+    assert tree_values(tiny().first(1), x).tolist() == [[10]]
+    assert tiny().first(1).value.numel() == 5
+    assert tree_values(tiny().first(0), x).shape == (1, 0)
+    assert tiny().first(2).roots.tolist() == [0, 5]
+
+
+def grown():
+    x, y = normal(80, 5), normal(80, 1, seed=1).squeeze(1)
+    model = HistGradientBoostingRegressor(max_iter=12, min_samples_leaf=3).fit(x.numpy(), y.numpy())
+    tables = [tree.nodes for trees in model._predictors for tree in trees]
+    return x, model, trees_from_tables(tables, x.device)
+
+
+@pytest.mark.parametrize("at_once", [1, 100, 2**22])
+def test_trees_of_scikit_learn(at_once, monkeypatch):
+    monkeypatch.setattr(forest, "AT_ONCE", at_once)
+    x, model, trees = grown()
+    values = tree_values(trees, x)
+    assert values.shape == (80, 12)
+    expected = torch.from_numpy(model.predict(x.numpy()))
+    base = float(model._baseline_prediction.item())
+    torch.testing.assert_close(base + values.sum(1), expected)
+
+
+def test_coarse_columns_have_few_values_in_the_same_order():
+    x = normal(300, 3)
+    x[:, 1] = (x[:, 1] > 2.5).double()  # few ones among zeros
+    x[:, 2] = x[:, 2].round()
+    found = coarsen(x, 20)
+    assert torch.equal(found[:, 1:], x[:, 1:])
+    values = found[:, 0].unique()
+    assert values.numel() == 20
+    assert set(values.tolist()) <= set(x[:, 0].tolist())
+    nearest = (x[:, :1] - values).abs().argmin(1)
+    assert torch.equal(found[:, 0], values[nearest])
+    assert torch.equal(coarsen(x[:20], 20), x[:20])
+
+
+def test_a_tree_grown_on_coarse_columns_answers_the_same_for_both():
+    x, y = normal(400, 2), normal(400, 1, seed=1).squeeze(1)
+    coarse = coarsen(x, 255)
+    assert not torch.equal(coarse, x)
+    model = HistGradientBoostingRegressor(max_iter=5, min_samples_leaf=1)
+    model.fit(coarse.numpy(), y.numpy(), sample_weight=torch.rand(400).numpy() + 0.1)
+    trees = trees_from_tables([one.nodes for many in model._predictors for one in many], x.device)
+    assert torch.equal(tree_values(trees, coarse), tree_values(trees, x))
+
+
+def test_no_trees_and_no_rows():
+    none = trees_from_tables([], torch.device("cpu"))
+    assert tree_values(none, normal(4, 2)).shape == (4, 0)
+    assert tree_values(tiny(), torch.zeros(0, 2)).shape == (0, 2)
+
+
+def test_separation_is_the_f_statistic():
+    x, labels = normal(60, 4), torch.arange(60) % 3
+    x[:, 1] += labels
+    expected, _ = f_classif(x.numpy(), labels.numpy())
+    torch.testing.assert_close(separation(x, labels, 3), torch.from_numpy(expected))
+
+
+def test_two_classes_have_one_sum():
+    sums = torch.tensor([[2.0], [-1.0]])
+    assert class_logits(sums).tolist() == [[0, 2], [0, -1]]
+    assert class_logits(sums.repeat(1, 3)).tolist() == [[2] * 3, [-1] * 3]
+
+
+def test_separation_of_blocks_is_that_of_all_rows():
+    x, labels = normal(60, 4), torch.arange(60).flip(0) // 20  # a class occurs in few blocks
+    x[:, 2] = 0.5
+    blocks = list(zip(x.split(7), labels.split(7), strict=True))
+    found = separation_in_passes(lambda: iter(blocks), 3)
+    torch.testing.assert_close(found, separation(x, labels, 3))
+    assert found[2] == 0
+
+
+def test_separation_of_constant_and_of_perfect_columns():
+    labels = torch.tensor([0, 0, 1, 1])
+    x = torch.stack([torch.full((4,), 3.0), labels.float()], dim=1)
+    assert separation(x, labels, 2).tolist() == [0, float("inf")]
+
+
+def test_splits_on_a_path_by_hand():
+    trees = tiny()
+    trees.value[1] = 120  # before shrinkage by 0.1
+    trees.value[0] = 1000  # the mean that boosting starts from is part of no split
+    features, parts = path_contributions(trees, torch.tensor([-0.9, 0.0]), 0.1)
+    assert features.tolist() == [[1, 0], [0, 0]]
+    assert parts.tolist() == [[12, 0], [8, 0]]
+    assert path_contributions(trees.first(0), torch.zeros(2), 0.1)[1].shape == (0, 0)
+
+
+def test_splits_on_a_path_sum_to_the_value_of_the_tree():
+    x, _, trees = grown()
+    for row in x[:5]:
+        _, parts = path_contributions(trees, row, 0.1)
+        torch.testing.assert_close(parts.sum(0), tree_values(trees, row[None])[0])
+
+
+@pytest.mark.parametrize(
+    ("part", "values"),
+    [
+        ("left", [1, 0, 2, 3, 4, 5]),  # a path that never ends
+        ("right", [2, 9, 2, 3, 4, 5]),
+        ("right", [2, -1, 2, 3, 4, 5]),
+        ("roots", [0, 6]),
+        ("feature", [1]),
+        ("feature", [2, 0, 0, 0, 0, 0]),
+        ("feature", [1, -1, 0, 0, 0, 0]),
+        ("value", [1j] * 6),
+        ("threshold", [1] * 6),
+    ],
+)
+def test_trees_of_a_file_are_checked(part, values):
+    check_trees(tiny(), 2)
+    with pytest.raises(ValueError, match="The trees are damaged"):
+        check_trees(tiny()._replace(**{part: torch.tensor(values)}), 2)
+
+
+def test_the_identity_gives_the_next_smaller_single_precision_number():
+    limits = torch.tensor([0.1, -0.1, 0.5, 0.0, -3.0, 1e-30, 1e30, 1e300, 7.0]).double()
+    found = largest_up_to(lambda x: x.double(), limits)
+    assert (found.double() <= limits).all()
+    above = torch.from_numpy(np.nextafter(found[:-2].numpy(), np.float32(np.inf))).double()
+    assert (above > limits[:-2]).all()
+    assert found[2] == 0.5
+    assert found[-1] == 7
+    assert found[-2] == torch.finfo(torch.float32).max
+
+
+def test_a_step_ends_where_the_function_rises():
+    found = largest_up_to(torch.floor, torch.tensor([0.5, 1.0, -2.5]))
+    ends = np.nextafter(np.float32([1, 2, -2]), np.float32(-np.inf))
+    np.testing.assert_array_equal(found.numpy(), ends)
+
+
+def test_the_first_sixteen_bits_of_a_number_are_used():
+    x = torch.tensor([0.0, 1.0, -3.0, 65535.0, 65537.0, 131073.0, 131075.0, 1 + 2**-16, 1 + 2**-14])
+    expected = [0.0, 1.0, -3.0, 65535.0, 65536.0, 131072.0, 131076.0, 1.0, 1 + 2**-14]
+    assert first_digits(x).tolist() == expected
+    assert torch.equal(first_digits(x * 2**-40), first_digits(x) * 2**-40)

@@ -1,4 +1,6 @@
-"""Sparse products, rows and sums against dense matrices."""
+"""Matrices of graphs against dense ones: products, paths, clusters, edges for attention."""
+
+import math
 
 import numpy as np
 import pytest
@@ -6,9 +8,25 @@ import scipy.sparse as sp
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.cluster import KMeans
+from sklearn.datasets import make_blobs
 from torch_geometric.data import Data
 
-from evengraph.ops import sparse
+from evengraph.datasets import toy
+from evengraph.ops import semantic, sparse, structural
+from evengraph.ops.attention import EdgeList, attend, list_edges
+from evengraph.ops.semantic import (
+    cluster_means,
+    fill_empty,
+    kmeans,
+    nearest_mean,
+    prepare_clusters,
+    propagate_clusters,
+    propagate_halves,
+    semantic_propagate,
+    start_seeds,
+    unit_rows,
+)
 from evengraph.ops.sparse import (
     Sparse,
     adjacency,
@@ -24,14 +42,19 @@ from evengraph.ops.sparse import (
     undirected_adjacency,
     weighted_adjacency,
 )
+from evengraph.ops.structural import HostPaths, structural_adjacency
+from evengraph.ops.synthesis import AttachedGraph, GraphWithCopies
 from small_graphs import (
     assert_same_product,
     dense_adjacency,
     dense_row,
+    dense_semantic,
+    dense_structural,
     dense_symmetric,
     edge_lists,
     edges,
     normal,
+    random_edges,
     value_and_gradient,
 )
 
@@ -251,6 +274,23 @@ def test_the_unit_of_weights_does_not_matter():
     assert equal.dtype == np.float32
 
 
+@pytest.mark.parametrize("weight", [None, torch.tensor([1.0, 1.0, 3.0, 3.0])])
+def test_a_graph_is_normalised_once_per_kind_until_it_changes(weight):
+    graph = weighted(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), weight)
+
+    def normalised(how="row"):
+        return propagation_matrix(weighted_adjacency(graph), CPU, how=how)
+
+    with torch.inference_mode():
+        alone = normalised()
+    first = normalised()
+    assert first is not alone
+    assert normalised() is first
+    assert normalised("symmetric") is not first
+    graph.edge_index[:, :2] = torch.tensor([[3, 4], [4, 3]])
+    assert not torch.equal(normalised().matrix.to_dense(), first.matrix.to_dense())
+
+
 def test_means_over_neighbours_count_weights():
     edge_index = torch.tensor([[0, 0, 1, 2], [1, 2, 0, 0]])
     matrix = undirected_adjacency(edge_index, 4, torch.tensor([1.0, 3.0, 1.0, 3.0]))
@@ -358,3 +398,478 @@ def test_blocks_change_nothing(monkeypatch):
     monkeypatch.setattr("evengraph.ops.sparse.PAGERANK_ENTRIES", 18)
     parts = rows(ring, 9, list(range(9)), teleport=0.1, keep=5)
     torch.testing.assert_close(parts.to_dense(), whole.to_dense())
+
+
+def dense(edges):
+    """How often each node hears each other, by weight."""
+    matrix = torch.zeros(edges.num_nodes, edges.num_nodes, dtype=torch.float64)
+    weights = torch.ones(edges.sources.shape) if edges.weights is None else edges.weights
+    for target, source, weight in zip(edges.targets, edges.sources, weights, strict=True):
+        matrix[target, source] += weight
+    return matrix
+
+
+def closed_graph(edge_index, num_nodes):
+    matrix = dense_adjacency(edge_index, num_nodes, undirected=True)
+    return matrix + torch.eye(num_nodes, dtype=torch.float64)
+
+
+@given(edge_lists())
+def test_links_of_a_matrix_are_its_entries(drawn):
+    matrix = closed_graph(*drawn)
+    row = Sparse.from_dense(dense_row(matrix - torch.eye(drawn[1], dtype=torch.float64)))
+    assert torch.equal(dense(list_edges(row)), matrix)
+
+
+@pytest.mark.parametrize("both_ways", [False, True])
+@pytest.mark.parametrize("loop", [0.0, 1.0])
+def test_links_of_attached_nodes(both_ways, loop):
+    matrix = closed_graph(random_edges(6, 9), 6)
+    nodes, new = torch.tensor([0, 4, 4]), torch.tensor([0, 0, 1])
+    weights = torch.tensor([1.0, 0.0, 0.5])
+    attached = AttachedGraph(
+        Sparse.from_dense(matrix), matrix.sum(1), nodes, new, weights, 3, both_ways, loop
+    )
+    expected = torch.zeros(9, 9, dtype=torch.float64)
+    expected[:6, :6] = matrix
+    expected[6, 0], expected[7, 4] = 1, 0.5
+    if both_ways:
+        expected[0, 6], expected[4, 7] = 1, 0.5
+    for place in range(6, 9):
+        expected[place, place] = loop
+    assert torch.equal(dense(list_edges(attached)), expected)
+
+
+def test_links_of_nodes_attached_to_attached_ones():
+    matrix = closed_graph(random_edges(6, 9), 6)
+    node, new, weight = torch.tensor([4]), torch.tensor([0]), torch.tensor([0.5])
+    inner = AttachedGraph(Sparse.from_dense(matrix), matrix.sum(1), node, new, weight, 1, loop=1.0)
+    ends, ones = torch.tensor([6, 2]), torch.ones(2)
+    outer = AttachedGraph(
+        inner, torch.ones(7), ends, torch.tensor([0, 0]), ones, 1, both_ways=False
+    )
+    expected = torch.zeros(8, 8, dtype=torch.float64)
+    expected[:7, :7] = dense(list_edges(inner))
+    expected[7, 6] = expected[7, 2] = 1
+    assert expected[4, 6] == expected[6, 4] == 0.5
+    assert torch.equal(dense(list_edges(outer)), expected)
+
+
+@given(edge_lists(), st.data())
+def test_links_of_repeated_nodes(drawn, data):
+    matrix = closed_graph(*drawn)
+    seeds = data.draw(st.lists(st.integers(0, drawn[1] - 1), max_size=5))
+    originals = [*range(drawn[1]), *seeds]
+    repeated = GraphWithCopies(Sparse.from_dense(matrix), torch.tensor(seeds, dtype=torch.long))
+    assert torch.equal(dense(list_edges(repeated)), matrix[originals][:, originals])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_attention_is_a_softmax_over_sources(weighted):
+    targets, sources = random_edges(5, 12, seed=3)
+    targets = targets % 4  # node 4 has no sources
+    weights = torch.rand(12, generator=torch.Generator().manual_seed(1)) if weighted else None
+    edges = EdgeList(targets, sources, weights, 5)
+    scores, values = 3 * normal(12, 2, seed=1), normal(5, 2, 3, seed=2)
+    found = attend(edges, scores, values)
+    for node in range(5):
+        mine = (targets == node).nonzero().flatten().tolist()
+        for head in range(2):
+            parts = [math.exp(scores[k, head]) for k in mine]
+            if weights is not None:
+                parts = [p * float(weights[k]) for p, k in zip(parts, mine, strict=True)]
+            expected = sum(
+                (
+                    p / sum(parts) * values[sources[k], head]
+                    for p, k in zip(parts, mine, strict=True)
+                ),
+                start=torch.zeros(3, dtype=torch.float64),
+            )
+            torch.testing.assert_close(found[node, head], expected)
+    assert (found[4] == 0).all()
+
+
+def test_attention_has_gradients():
+    targets, sources = random_edges(5, 12, seed=3)
+    edges = EdgeList(targets, sources, torch.rand(12, dtype=torch.float64), 5)
+    scores = normal(12, 2, seed=1).requires_grad_()
+    values = normal(5, 2, 3, seed=2).requires_grad_()
+    torch.autograd.gradcheck(lambda s, v: attend(edges, s, v), (scores, values))
+
+
+def test_a_value_without_edges_is_refused():
+    with pytest.raises(TypeError, match="int cannot list its edges"):
+        list_edges(3)
+
+
+def dense_of(matrix):
+    return matrix.to_dense().double()
+
+
+@given(edge_lists(), st.integers(1, 4))
+def test_equals_one_over_the_shortest_path(graph, alpha):
+    edge_index, num_nodes = graph
+    expected = dense_structural(edge_index, num_nodes, alpha)
+    torch.testing.assert_close(
+        dense_of(structural_adjacency(edge_index, num_nodes, alpha)), expected
+    )
+
+
+@given(edge_lists(), st.integers(1, 4))
+def test_several_blocks_give_the_same_matrix(graph, alpha):
+    edge_index, num_nodes = graph
+    whole = structural_adjacency(edge_index, num_nodes, alpha)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(structural, "BLOCK_ENTRIES", 3)
+        pieces = structural_adjacency(edge_index, num_nodes, alpha)
+    assert torch.equal(dense_of(whole), dense_of(pieces))
+
+
+def test_blocks_cover_every_row_once_and_respect_their_size(monkeypatch):
+    monkeypatch.setattr(structural, "BLOCK_ENTRIES", 10)
+    walks = HostPaths(structural.adjacency(random_edges(30, 60), 30), 2).walks
+    rows = torch.randperm(30, generator=torch.Generator().manual_seed(0)).numpy()
+    blocks = list(structural._blocks(walks, rows))
+    assert len(blocks) > 3
+    assert [row for block in blocks for row in block] == rows.tolist()
+    assert all(len(block) == 1 or walks[block].sum() <= 10 for block in blocks)
+
+
+def test_no_nodes_and_no_edges():
+    assert structural_adjacency(edges([]), 0, 2).shape == (0, 0)
+    assert structural_adjacency(edges([]), 3, 2).values().numel() == 0
+
+
+@pytest.mark.parametrize("alpha", [0, -1])
+def test_alpha_below_one_is_refused(alpha):
+    with pytest.raises(ValueError, match=f"alpha must be at least 1, got {alpha}"):
+        structural_adjacency(edges([(0, 1)]), 2, alpha)
+
+
+def test_too_large_is_refused_before_building(monkeypatch):
+    def build(*args):
+        raise AssertionError("the matrix was built")
+
+    monkeypatch.setattr(HostPaths, "weights", build)
+    star = edges([(0, i) for i in range(1, 200)] + [(i, 0) for i in range(1, 200)])
+    # 200 nodes, all at most two steps apart
+    expected = "alpha=2 would hold about 39,800 entries, 0.0 GiB, over .* a smaller alpha or raise"
+    with pytest.raises(MemoryError, match=expected):
+        structural_adjacency(star, 200, 2, memory_limit=1000)
+
+
+def test_expected_size_is_near_when_refused_early(monkeypatch):
+    monkeypatch.setattr(structural, "BLOCK_ENTRIES", 500)
+    edge_index = random_edges(400, 1600)
+    exact = structural_adjacency(edge_index, 400, 2).values().numel()
+    with pytest.raises(MemoryError) as caught:
+        structural_adjacency(edge_index, 400, 2, memory_limit=8 * exact / 3)
+    told = int(str(caught.value).split("about ")[1].split(" entries")[0].replace(",", ""))
+    assert abs(told - exact) < 0.2 * exact
+
+
+def test_not_refused_when_only_the_cheap_bound_is_too_large():
+    clique = edges([(i, j) for i in range(12) for j in range(12) if i != j])
+    exact = 12 * 11 * 8  # a column index and a weight of four bytes each
+    assert HostPaths(structural.adjacency(clique, 12), 4).walks.sum() * 8 > exact
+    matrix = structural_adjacency(clique, 12, 4, memory_limit=exact)
+    assert matrix.values().numel() == 12 * 11
+    with pytest.raises(MemoryError):
+        structural_adjacency(clique, 12, 4, memory_limit=exact - 1)
+
+
+@pytest.mark.parametrize("on_gpu", [False, True])
+def test_the_matrix_is_built_where_the_edges_are(on_gpu, monkeypatch):
+    other = "adjacency" if on_gpu else "adjacency_tensor"
+    monkeypatch.setattr(structural, other, None)
+    monkeypatch.setattr(torch.Tensor, "is_cuda", on_gpu)
+    matrix = structural_adjacency(edges([(0, 1), (1, 2)]), 3, 2)
+    assert dense_of(matrix)[0].tolist() == [0, 1, 0.5]
+
+
+def test_nothing_is_counted_where_the_cheap_bound_fits(monkeypatch):
+    path = edges([(0, 1), (1, 2)])
+    walks = HostPaths(structural.adjacency(path, 3), 2).walks.sum()
+    monkeypatch.setattr(HostPaths, "count", None)
+    assert structural_adjacency(path, 3, 2, memory_limit=8 * walks).values().numel() == 3
+
+
+def test_a_thinned_matrix_holds_no_explicit_zeros():
+    matrix = structural.adjacency(random_edges(60, 200), 60)
+    thinned, thinning = structural.bounded_path_weights(matrix, 2, 8 * 400)
+    assert thinning is not None
+    assert 0 < thinned.nnz < 400
+    assert thinned.data.all()
+
+
+@st.composite
+def clusterings(draw):
+    """A cluster for each node; some clusters may be empty."""
+    num_nodes, num_clusters = draw(st.integers(1, 12)), draw(st.integers(1, 12))
+    cluster = st.integers(0, num_clusters - 1)
+    return torch.tensor(draw(st.lists(cluster, min_size=num_nodes, max_size=num_nodes)))
+
+
+def reference(x, assignment):
+    return dense_symmetric(dense_semantic(assignment)) @ x
+
+
+def with_gradient(function, x, seed):
+    x = x.clone().requires_grad_()
+    value = function(x)
+    (gradient,) = torch.autograd.grad(value, x, normal(*value.shape, seed=seed))
+    return value.detach(), gradient
+
+
+@given(clusterings(), st.integers(1, 4), st.integers(0, 1000))
+def test_equals_the_dense_product(assignment, width, seed):
+    x = normal(assignment.numel(), width, seed=seed)
+    value, gradient = with_gradient(lambda x: semantic_propagate(x, assignment), x, seed)
+    dense_value, dense_gradient = with_gradient(lambda x: reference(x, assignment), x, seed)
+    torch.testing.assert_close(value, dense_value)
+    torch.testing.assert_close(gradient, dense_gradient)
+
+
+@given(clusterings(), st.data())
+def test_some_nodes_equal_their_rows(assignment, data):
+    num_nodes = assignment.numel()
+    nodes = torch.tensor(
+        data.draw(st.lists(st.integers(0, num_nodes - 1), unique=True)), dtype=torch.long
+    )
+    x = normal(num_nodes, 3)
+    value, gradient = with_gradient(lambda x: semantic_propagate(x, assignment, nodes), x, 1)
+    dense_value, dense_gradient = with_gradient(lambda x: reference(x, assignment)[nodes], x, 1)
+    torch.testing.assert_close(value, dense_value)
+    torch.testing.assert_close(gradient, dense_gradient)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (4, 0)])
+def test_nothing_to_propagate(shape):
+    propagated = semantic_propagate(torch.zeros(shape), torch.zeros(shape[0], dtype=torch.long))
+    assert propagated.shape == shape
+
+
+def test_one_cluster_id_per_row():
+    with pytest.raises(ValueError, match=r"one id for each of the 4 rows of x, got shape \(3,\)"):
+        semantic_propagate(normal(4, 2), torch.zeros(3, dtype=torch.long))
+
+
+@pytest.mark.parametrize("form", ["contiguous", "columns", "transposed"])
+def test_the_result_goes_to_the_output_whatever_the_strides_of_the_input(form):
+    whole, turned = normal(6, 128).float(), normal(64, 6).float().t()
+    x = {"contiguous": whole, "columns": whole[:, ::2], "transposed": turned}[form]
+    clusters = prepare_clusters(torch.tensor([0, 1, 0, 2, 1, 0]), 3, x.dtype)
+    wanted = propagate_clusters(x.clone(memory_format=torch.contiguous_format), clusters)
+    output = torch.full((6, 2 * x.shape[1]), torch.nan, dtype=x.dtype)[:, ::2]
+    result = propagate_clusters(x, clusters, output)
+    assert result.data_ptr() == output.data_ptr()
+    assert torch.equal(output, wanted)
+    assert torch.equal(propagate_clusters(x, clusters), wanted)
+
+
+@pytest.mark.parametrize("replicas", [(), (2,)])
+def test_halves_are_propagated_each_in_its_own_way(replicas):
+    matrix = adjacency(random_edges(5, 9), 5)
+    structural = Sparse.from_scipy(matrix, torch.device("cpu"), torch.float64)
+    assignment = torch.tensor([0, 1, 0, 2, 1] * (2 if replicas else 1))
+    clusters = prepare_clusters(assignment, 3, torch.float64)
+
+    def wanted(x):
+        left, right = x[..., :3], x[..., 3:]
+        return torch.cat([semantic_propagate(left, clusters), structural @ right], -1)
+
+    x = normal(*replicas, 5, 6)
+    found = with_gradient(lambda x: propagate_halves(x, clusters, structural), x, 1)
+    for one, other in zip(found, with_gradient(wanted, x, 1), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("form", ["contiguous", "columns", "every second", "transposed"])
+def test_kernels_get_rows_without_gaps(form, monkeypatch):
+    pytest.importorskip("triton")
+    assignment = torch.tensor([0, 1, 0, 2, 1, 0])
+    x = {
+        "contiguous": normal(6, 8).float(),
+        "columns": normal(6, 16).float()[:, 8:],
+        "every second": normal(6, 16).float()[:, ::2],
+        "transposed": normal(8, 6).float().t(),
+    }[form]
+    plain = propagate_clusters(x, prepare_clusters(assignment, 3, x.dtype))
+    for module in (semantic, sparse):
+        monkeypatch.setattr(module, "has_kernels", lambda device: True)
+    clusters = prepare_clusters(assignment, 3, x.dtype)
+    assert clusters.chunks is not None
+    torch.testing.assert_close(propagate_clusters(x, clusters), plain)
+
+
+def inertia(x, assignment):
+    """Eq. 4: squared distances to the means of the clusters."""
+    total = 0.0
+    for cluster in assignment.unique():
+        rows = x[assignment == cluster].double()
+        total += float((rows - rows.mean(0)).square().sum())
+    return total
+
+
+def blobs():
+    x, _ = make_blobs(400, 8, centers=12, cluster_std=1.5, random_state=3)
+    return torch.from_numpy(x).float()
+
+
+def words():
+    return toy(500, 1000, 300, 4, seed=2).x
+
+
+@given(st.integers(1, 14), st.integers(1, 3), st.integers(0, 500), st.data())
+def test_every_cluster_is_used(num_rows, width, seed, data):
+    k = data.draw(st.integers(1, num_rows))
+    distinct = data.draw(st.integers(1, num_rows))  # often far fewer than clusters
+    x = normal(distinct, width, seed=seed, dtype=torch.float32)
+    x = x[torch.arange(num_rows) % distinct]
+    for rows in (x, Sparse.from_dense(x)):
+        assignment = kmeans(rows, k, seed)
+        assert assignment.dtype == torch.int64
+        assert assignment.shape == (num_rows,)
+        assert assignment.unique().tolist() == list(range(k))
+
+
+def test_filling_an_empty_cluster_empties_no_other():
+    assignment = torch.tensor([0, 0, 1, 1, 1])
+    fill_empty(assignment, torch.zeros(5), 5)
+    assert assignment.sort().values.tolist() == [0, 1, 2, 3, 4]
+    assignment = torch.tensor([0, 0, 1, 1, 1])
+    fill_empty(assignment, torch.tensor([1.0, 2.0, 3.0, 9.0, 4.0]), 3)
+    assert assignment.tolist() == [0, 0, 1, 2, 1]  # the farthest row
+
+
+def test_every_row_ends_up_with_the_nearest_mean():
+    x = blobs()
+    assignment = kmeans(x, 30, 0, tolerance=0)
+    assert torch.equal(nearest_mean(x, cluster_means(x, assignment, 30)), assignment)
+
+
+def test_global_random_state_is_neither_read_nor_changed(random_state):
+    x = blobs()
+    torch.manual_seed(0)
+    first = kmeans(x, 20, 5)
+    torch.manual_seed(1)
+    before = random_state()
+    assert torch.equal(kmeans(x, 20, 5), first)
+    assert random_state() == before
+    assert not torch.equal(kmeans(x, 20, 6), first)
+
+
+@pytest.mark.parametrize(("make", "k"), [(blobs, 12), (blobs, 30), (words, 20), (words, 40)])
+def test_as_tight_as_scikit_learn(make, k):
+    x = make()
+    seeds = range(5)
+    ours = sum(inertia(x, kmeans(sparsify(x), k, seed)) for seed in seeds)
+    theirs = sum(
+        KMeans(k, n_init=1, max_iter=100, random_state=seed).fit(x.numpy()).inertia_
+        for seed in seeds
+    )
+    assert ours < 1.02 * theirs
+
+
+def test_rows_far_from_the_origin():
+    x, _ = make_blobs(300, 3, centers=6, cluster_std=0.05, random_state=0)
+    x = torch.tensor(x, dtype=torch.float32)
+    near, far = kmeans(x, 6, 0), kmeans(x + 1000, 6, 0)
+    assert inertia(x, far) == pytest.approx(inertia(x, near), rel=0.02)
+    means = cluster_means(x + 1000, far, 6)
+    assert (nearest_mean(x + 1000, means) == far).float().mean() > 0.99
+
+
+def test_rows_in_several_chunks_give_the_same_clusters(monkeypatch):
+    x = words()
+    whole = kmeans(x, 20, 0)
+    monkeypatch.setattr(semantic, "CHUNK", 1000)
+    assert torch.equal(kmeans(x, 20, 0), whole)
+
+
+@given(st.integers(2, 30), st.integers(0, 1000), st.data())
+def test_a_start_never_gets_worse(num_rows, seed, data):
+    k = data.draw(st.integers(1, num_rows))
+    x = normal(num_rows, 3, seed=seed)
+    start = torch.arange(num_rows)[torch.randperm(num_rows, generator=_stream(seed))] % k
+    after = kmeans(x, k, 0, start=start)
+    assert inertia(x, after) <= inertia(x, start) * (1 + 1e-9)
+
+
+def _stream(seed):
+    return torch.Generator().manual_seed(seed)
+
+
+def test_no_iterations_left_still_fills_every_cluster():
+    x = torch.zeros(5, 2)
+    assert kmeans(x, 5, 0, max_iterations=0).unique().numel() == 5
+
+
+@pytest.mark.parametrize("k", [0, -1, 6])
+def test_bad_number_of_clusters(k):
+    with pytest.raises(
+        ValueError, match=f"k must lie between 1 and the number of rows, 5, got {k}"
+    ):
+        kmeans(normal(5, 2), k, 0)
+
+
+@given(st.integers(1, 12), st.integers(1, 6), st.integers(0, 1000))
+def test_means_and_the_nearest_of_them(num_rows, k, seed):
+    x = normal(num_rows, 3, seed=seed)
+    assignment = torch.randint(k, (num_rows,), generator=_stream(seed))
+    means = torch.zeros(k, 3, dtype=torch.float64)
+    for cluster in assignment.unique():
+        means[cluster] = x[assignment == cluster].mean(0)
+    nearest = torch.cdist(x, means).argmin(1)
+    for rows in (x, Sparse.from_dense(x)):
+        torch.testing.assert_close(cluster_means(rows, assignment, k), means)
+        assert torch.equal(nearest_mean(rows, means), nearest)
+
+
+# Several starts.
+
+
+@pytest.mark.parametrize("make", [blobs, words])
+def test_the_tightest_start_is_returned(make):
+    x = make()
+    rows, starts = sparsify(x), 6
+    alone = [kmeans(rows, 20, seed) for seed in start_seeds(3, starts)]
+    best = min(alone, key=lambda assignment: inertia(x, assignment))
+    assert torch.equal(kmeans(rows, 20, 3, starts=starts), best)
+    assert torch.equal(kmeans(rows, 20, 3, starts=1), kmeans(rows, 20, 3))
+
+
+# Rows of length one.
+
+
+@given(st.integers(1, 9), st.integers(1, 5), st.integers(0, 200))
+def test_unit_rows_are_directions(num_rows, width, seed):
+    x = normal(num_rows, width, seed=seed)
+    x[torch.rand(num_rows, generator=_stream(seed)) < 0.3] = 0
+    expected = torch.stack([row / row.norm() if row.any() else row for row in x])
+    torch.testing.assert_close(unit_rows(x), expected)
+    sparse = unit_rows(Sparse.from_dense(x))
+    torch.testing.assert_close(sparse.matrix.to_dense(), expected)
+    torch.testing.assert_close(sparse.transpose.to_dense(), expected.T)
+
+
+def test_unit_rows_of_a_symmetric_matrix_have_their_own_transpose():
+    x = torch.tensor([[0.0, 3.0], [3.0, 4.0]])
+    sparse = unit_rows(Sparse.symmetric(x.to_sparse_csr()))
+    expected = torch.tensor([[0.0, 1.0], [0.6, 0.8]])
+    torch.testing.assert_close(sparse.matrix.to_dense(), expected)
+    torch.testing.assert_close(sparse.transpose.to_dense(), expected.T)
+
+
+def test_an_empty_cluster_is_filled_before_means_move():
+    x = torch.tensor([0.0, 0.1, 0.2, 9.0, 9.1, 9.2]).unsqueeze(1)
+    found = kmeans(x, 2, 0, start=torch.zeros(6, dtype=torch.long))
+    assert found[:3].unique().numel() == found[3:].unique().numel() == 1
+    assert found[0] != found[3]
+
+
+def test_means_that_hardly_move_end_it():
+    x = blobs()
+    once, coarse = kmeans(x, 30, 0, max_iterations=1), kmeans(x, 30, 0, tolerance=1e9)
+    assert torch.equal(coarse, once)
+    assert not torch.equal(kmeans(x, 30, 0), once)

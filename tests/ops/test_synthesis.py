@@ -459,15 +459,11 @@ def dense_attached(known, nodes, new, weights, num_new, *, both_ways, loop, how)
         matrix[num_known + place, node] += weight
         if both_ways:
             matrix[node, num_known + place] += weight
-    sums = [matrix[row].sum() for row in range(size)]
-    result = torch.zeros(size, size, dtype=torch.float64)
-    for row in range(size):
-        for column in range(size):
-            if how == "row" and sums[row] > 0:
-                result[row, column] = matrix[row, column] / sums[row]
-            if how == "symmetric" and sums[row] > 0 and sums[column] > 0:
-                result[row, column] = matrix[row, column] / (sums[row] * sums[column]).sqrt()
-    return result
+    sums = matrix.sum(1)
+    sums = torch.where(sums > 0, sums, torch.inf)
+    if how == "row":
+        return matrix / sums.unsqueeze(1)
+    return matrix / sums.sqrt().unsqueeze(1) / sums.sqrt()
 
 
 def value_and_gradients(make, weights, x):

@@ -276,7 +276,17 @@ def test_a_model_trained_on_a_gpu_loads_without_one(tmp_path):
         ({"fields": None}, "is damaged: 'fields' is missing or has the wrong type"),
         ({"num_classes": "3"}, "is damaged: 'num_classes' is missing or has the wrong type"),
         ({"history": [{"colour": 1}]}, "is damaged: .*colour"),
+        # sizes that a folder states are not believed
+        ({"num_features": 10**9}, "do not fit"),
+        ({"num_features": -1}, "is damaged"),
+        ({"num_features": 10**400}, "is damaged"),
+        ({"num_classes": 10**9}, "do not fit"),
+        ({"num_classes": 0}, "is damaged"),
+        ({"fields": {"hidden": 10**9}}, "do not fit"),
+        ({"method": ["gcn"]}, "not have"),
+        ({"num_relations": "many"}, "is damaged"),
     ],
+    ids=str,
 )
 def test_models_that_do_not_fit(tmp_path, changes, message):
     fitted("gcn").save(tmp_path / "model")
@@ -302,29 +312,6 @@ def test_as_many_names_as_classes(tmp_path, names):
     resealed(tmp_path / "model", class_names=names)
     with pytest.raises(ValueError, match=r"model is damaged: class_names must be \d names"):
         saved_info(load_model(tmp_path / "model"), tmp_path / "model")
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"num_features": 10**9},
-        {"num_features": -1},
-        {"num_features": 10**400},
-        {"num_classes": 10**9},
-        {"num_classes": 0},
-        {"fields": {"hidden": 10**9}},
-        {"method": ["gcn"]},
-        {"num_relations": "many"},
-        {"history": [{"odd": 1}]},
-    ],
-    ids=str,
-)
-def test_sizes_that_a_folder_states_are_not_believed(tmp_path, changes):
-    fitted("gcn").save(tmp_path / "model")
-    resealed(tmp_path / "model", **changes)
-    with pytest.raises(ValueError, match=r"model .*(is damaged|do not fit|not have)") as caught:
-        load_model(tmp_path / "model")
-    assert "\n" not in str(caught.value)
 
 
 def test_layers_of_a_folder_are_not_believed(tmp_path):

@@ -236,37 +236,13 @@ def test_a_model_predicts_another_graph_as_its_own():
     assert MODEL.predictions(more, edges[:0], known=tables(600)).aligned == ""
 
 
-MOVED, OTHER = eg.toy(), eg.toy(seed=1)
-
-
-@pytest.fixture
-def alignment(monkeypatch):
-    """Every graph has moved."""
-    monkeypatch.setattr("evengraph.pipeline.sources.align", lambda *_: (OTHER, "Moved as a whole."))
-
-
-def new_nodes(**options):
+def test_tables_alone_are_aligned_unless_they_attach_to_known_ones(monkeypatch):
+    graph, other = eg.toy(), eg.toy(seed=1)
+    monkeypatch.setattr("evengraph.pipeline.sources.align", lambda *_: (other, "Moved."))
     columns = SimpleNamespace(id="account")
-    tables = SimpleNamespace(graph=MOVED, ids=np.array(["a", "b", "c"]), columns=columns)
-    return NewNodes(tables=tables, rows=np.array([0, 2]), **options)
-
-
-def test_tables_are_aligned_if_asked(alignment):
-    given = ModelInput.of(new_nodes(), None, None, True)
-    assert (given.graph, given.aligned) == (OTHER, "Moved as a whole.")
-    assert {name: ids.tolist() for name, ids in given.ids.items()} == {"account": ["a", "c"]}
-    assert given.rows.tolist() == [0, 2]
-    plain = ModelInput.of(new_nodes(), None, None, False)
-    assert (plain.graph, plain.aligned) == (MOVED, "")
-
-
-@pytest.mark.parametrize("new", [MOVED, new_nodes(attached=True)])
-def test_graphs_and_attached_nodes_stay_as_they_are(new, alignment):
-    given = ModelInput.of(new, None, None, True)
-    assert (given.graph, given.aligned) == (MOVED, "")
-
-
-def test_the_nodes_of_a_graph_are_numbered(alignment):
-    given = ModelInput.of(MOVED, None, None, True)
-    assert given.ids["id"].tolist() == list(range(MOVED.num_nodes))
-    assert given.rows == slice(None)
+    tables = SimpleNamespace(graph=graph, ids=np.array(["a", "b", "c"]), columns=columns)
+    for attached in (False, True):
+        new = NewNodes(tables=tables, rows=np.array([0, 2]), attached=attached)
+        given = ModelInput.of(new, None, None, True)
+        assert (given.graph is graph, given.aligned == "") == (attached, attached)
+        assert given.ids["account"].tolist() == ["a", "c"]

@@ -1,16 +1,25 @@
 """run() and compare(): the same splits, the same budget, and what is left when something fails."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from statistics import fmean
 
 import pytest
 import torch
 
-from evengraph.core.files import write_json
 from evengraph.datasets import toy
-from evengraph.methods import GCN, METHODS, MLP, Boosting, Logistic, Reweight, UniGNN, portfolio
+from evengraph.methods import (
+    GCN,
+    METHODS,
+    MLP,
+    Boosting,
+    Logistic,
+    Method,
+    Reweight,
+    UniGNN,
+    portfolio,
+)
 from evengraph.methods.bases.method import SHARED_SEARCH_SPACE
 from evengraph.metrics.evaluation import evaluate
 from evengraph.ops import sparse
@@ -26,6 +35,7 @@ from evengraph.pipeline.run import (
     run,
     seed_score,
 )
+from evengraph.report.run_page import render_page
 from evengraph.splits import Natural, Step
 from small_graphs import small_task
 
@@ -60,16 +70,6 @@ def plan_of(graph, *methods, **fields):
 
 def fail(self, task):
     raise FloatingPointError("The loss became nan.")
-
-
-def test_a_result_survives_json(graph, tmp_path):
-    (result,) = run(plan_of(graph, GCN(max_epochs=2), seeds=[1, 2])).results
-    assert result["seeds"] == [1, 2]
-    write_json(result, tmp_path / "result.json")
-    again = json.loads((tmp_path / "result.json").read_text())
-    assert again["method"] == result["method"]
-    assert again["runs"][1]["confusion_matrix"] == result["runs"][1]["confusion_matrix"]
-    assert again["mean"]["g_mean"] == pytest.approx(result["mean"]["g_mean"], abs=1e-5)
 
 
 def test_every_step_happens_once(graph, monkeypatch):
@@ -199,6 +199,7 @@ def test_only_splits_that_all_methods_have_are_compared(graph):
     comparison = compare_results(plan, found)
     assert comparison.seeds == found.seeds == [0]
     assert comparison.stopped
+    assert found.interrupted
     assert not comparison.as_dict()["complete"]
     found.failed["mlp"] = Failure(reason="no luck")
     assert compare_results(plan, found).failed == {"mlp": "no luck"}
@@ -237,7 +238,7 @@ def set_clock(monkeypatch):
         monkeypatch.setattr(f"evengraph.pipeline.{module}.time", lambda: next(clock))
 
 
-def test_methods_are_compared_on_the_same_splits(graph, tmp_path):
+def test_methods_are_compared_on_the_same_splits(graph):
     seen = []
     protocol = Natural(train=0.2, val=0.2)
     found = compare(graph, quick(), protocol, seeds=[3, 4, 5], on_end=keep(seen))
@@ -253,11 +254,6 @@ def test_methods_are_compared_on_the_same_splits(graph, tmp_path):
     assert found.best.label == found.verdict.best
     assert not found.stopped
     assert found.positive is None
-    write_json(found.as_dict(), tmp_path / "comparison.json")
-    kept = json.loads((tmp_path / "comparison.json").read_text())
-    assert kept["complete"] is True
-    assert [len(one["runs"]) for one in kept["methods"]] == [3, 3]
-    assert kept["verdict"]["sentences"]
 
 
 def test_a_split_gives_what_a_fit_gives(graph):
@@ -341,8 +337,27 @@ def test_a_method_that_fails_is_left_out(graph, monkeypatch):
     assert not found.stopped
     assert sum(isinstance(result, Failure) for _, result in seen) == 1
     assert not found.as_dict()["complete"]
-    with pytest.raises(ValueError, match=r"No method ran; Re-weight: The loss became nan\."):
-        compare(graph, {"reweight": Reweight()}, Natural(), seeds=[0])
+    bad = {"reweight": Reweight(), "unignn": UniGNN(clusters_per_class=900)}
+    with pytest.raises(ValueError, match=r"ran\. Re-weight: The loss became nan\. Uni-GNN: clus"):
+        compare(graph, bad, Natural(), seeds=[0])
+
+
+@dataclass(kw_only=True, eq=False)
+class Shares(Method):
+    """Predicts the class shares of training, and has no history of it."""
+
+    def _fit(self, task):
+        self.shares_ = task.class_counts / task.class_counts.sum()
+
+    def _logits(self, graph):
+        return self.shares_.log().expand(graph.num_nodes, -1)
+
+
+def test_a_method_needs_no_history(graph):
+    (result,) = run(plan_of(graph, Shares(), seeds=[0])).results
+    (one,) = result["runs"]
+    assert (one["stages"], one["epochs"], one["history"]) == (0, 0, {"loss": [], "score": []})
+    assert "no training history" in render_page(result)
 
 
 def test_when_time_runs_out_whole_splits_count(graph, monkeypatch):
@@ -461,18 +476,11 @@ def test_every_method_has_the_same_number_of_settings(name):
         assert values <= {getattr(method, field), *allowed.get(field, ())}
 
 
-def test_a_method_that_selects_its_settings_itself_has_one():
-    assert candidates(Logistic(patience=7), 12) == [Logistic(patience=7)]
-
-
-def test_what_somebody_chose_stays():
+def test_settings_that_are_given_stay_and_a_small_search_space_is_tried_completely():
+    assert candidates(Logistic(patience=7), 12) == [Logistic(patience=7)]  # it selects by itself
     found = candidates(UniGNN(alpha=3, dropout=0.1), 40)
-    assert {one.alpha for one in found} == {3}
-    assert {one.dropout for one in found} == {0.1}
+    assert {(one.alpha, one.dropout) for one in found} == {(3, 0.1)}
     assert len({one.threshold for one in found}) == 2
-
-
-def test_a_small_search_space_is_tried_completely():
     method = Boosting(learning_rate=0.2, hops=2)
     found = candidates(method, 99)
     assert found[0] == method

@@ -221,6 +221,24 @@ def test_the_best_of_several_seeds_is_kept(tables):
     assert torch.equal(torch.from_numpy(model.predict_proba(*tables)), best)
 
 
+def test_the_rarer_class_is_that_of_the_split_that_is_kept(two_classes):
+    nodes = two_classes[0].assign(kind=["fraud", "honest"] * 60)
+    place = torch.arange(120)
+
+    def protocol(graph, *, seed):
+        train, val, test = (place % 3 == part for part in range(3))
+        return eg.Task(graph, train & ((graph.y == seed) | (place < 60)), val, test, 2)
+
+    def fit(seed):
+        model = eg.TableModel("gcn", protocol=protocol, refit=False)
+        return model.fit(nodes, two_classes[1], **COLUMNS, seed=seed, progress=False)
+
+    alone = [fit(seed) for seed in (0, 1)]
+    assert [model.info.threshold.positive for model in alone] == [1, 0]
+    for seeds in ([0, 1], [1, 0]):
+        assert fit(seeds).evaluate() in [model.evaluate() for model in alone]
+
+
 def test_a_graph_is_trained_on_and_predicted(tmp_path):
     graph = eg.toy()
     task = eg.splits.Natural(train=0.6, val=0.2)(graph, seed=3)

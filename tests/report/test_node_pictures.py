@@ -33,24 +33,6 @@ def map_dots(tree):
     return tree.all("svg", "nodes")[0].all("circle")
 
 
-def test_a_map_has_a_dot_for_each_node(parse):
-    found = node_map()
-    tree = parse(map_figure(found, "Embeddings"))
-    (picture,) = tree.all("svg", "map")
-    assert picture.attributes["data-colours"] == "class"
-    assert picture.attributes["aria-label"] == "Map of 60 nodes"
-    assert len(map_dots(tree)) == 60
-    for n, dot in enumerate(map_dots(tree)):
-        words = f"Topic {found['classes'][n]}, cluster {found['clusters'][n]}"
-        words += ", training node" if found["train"][n] else ""
-        assert dot.all("title")[0].text == words
-        kinds = {f"k{found['classes'][n]}", f"m{found['clusters'][n] % 10}"}
-        assert dot.kinds == kinds | ({"train"} if found["train"][n] else set())
-        for name, value in (("cx", found["x"][n]), ("cy", 100 - found["y"][n])):
-            place = float(dot.attributes[name].removesuffix("%"))
-            assert place == pytest.approx(2 + 0.96 * value, abs=0.01)
-
-
 @pytest.mark.parametrize(
     ("changes", "wanted"),
     [
@@ -158,18 +140,6 @@ def box(dot):
         return [float(dot.get(name)) for name in ("cx", "cy", "r")]
     half = float(dot.get("width")) / 2
     return [float(dot.get("x")) + half, float(dot.get("y")) + half, half]
-
-
-def test_distance_is_told_by_rings_and_weight_by_size(drawn):
-    found = [box(dot) for dot in dots(drawn)]
-
-    def away(mark):
-        return ((mark[0] - found[0][0]) ** 2 + (mark[1] - found[0][1]) ** 2) ** 0.5
-
-    near, also_near, further, no_path = (away(mark) for mark in found[1:])
-    assert near == pytest.approx(also_near, abs=1)
-    assert near < further < no_path
-    assert found[1][2] > found[3][2] > found[2][2]
 
 
 def crowd(distance, contribution, **changes):

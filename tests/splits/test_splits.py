@@ -22,7 +22,7 @@ from evengraph.splits import (
     SemiSupervised,
     Step,
 )
-from evengraph.splits.paper import _cut_tail, _target_sizes, minority_size
+from evengraph.splits.protocols import _cut_tail, _target_sizes, minority_size
 from small_graphs import edges
 
 PARTS = ("train", "val", "test")

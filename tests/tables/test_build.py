@@ -11,6 +11,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from small_tables import EDGES, NODES, people, ties
 
 import evengraph as eg
 from evengraph.methods import METHODS
@@ -25,21 +26,6 @@ from evengraph.tables import (
     from_frames,
 )
 from evengraph.tables.open import open_graph
-
-
-def people(**columns):
-    """Six people; ann, bob and eve are of one class, the others of another."""
-    table = {
-        "id": ["ann", "bob", "cid", "dee", "eve", "fay"],
-        "age": [20.0, 30.0, None, 50.0, 60.0, 25.0],
-        "city": ["Rome", "Oslo", "Rome", "Oslo", None, "Rome"],
-        "kind": ["good", "good", "bad", "bad", "good", None],
-    }
-    return pd.DataFrame(table | columns)
-
-
-def ties(pairs=(("ann", "bob"), ("cid", "dee"), ("eve", "ann")), **columns):
-    return pd.DataFrame(list(pairs), columns=["source", "target"]).assign(**columns)
 
 
 def edge_list(own):
@@ -286,10 +272,6 @@ def test_rare_classes_and_unknown_nodes_are_told():
     assert note == f"{note}" == "Edges are taken as undirected."
     for again in (copy.deepcopy(note), pickle.loads(pickle.dumps(note))):
         assert (again, again.kind) == (note, NoteKind.UNDIRECTED)
-
-
-NODES = "id,age,kind\nann,1,a\nbob,2,b\ncid,,a\n"
-EDGES = "source,target\nann,bob\nbob,cid\n"
 
 
 @pytest.fixture

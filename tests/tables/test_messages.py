@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import torch
+from small_tables import EDGES, NODES, people, ties
 
 from evengraph.core.errors import ArgumentError
 from evengraph.tables import FeatureEncoder, from_frames, from_matrix, from_networkx, read_table
@@ -23,23 +24,6 @@ PATH = np.array([[0, 1, 1, 2], [1, 0, 2, 1]])
 X = torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]])
 Y = np.array([0, 1, -1])
 RNG = np.random.default_rng(0)
-NODES = "id,age,kind\nann,1,a\nbob,2,b\ncid,,a\n"
-EDGES = "source,target\nann,bob\nbob,cid\n"
-
-
-def people(**columns):
-    table = {
-        "id": ["ann", "bob", "cid", "dee", "eve", "fay"],
-        "age": [20.0, 30.0, None, 50.0, 60.0, 25.0],
-        "city": ["Rome", "Oslo", "Rome", "Oslo", None, "Rome"],
-        "kind": ["good", "good", "bad", "bad", "good", None],
-    }
-    return pd.DataFrame(table | columns)
-
-
-def ties(*pairs, **columns):
-    pairs = pairs or (("ann", "bob"), ("cid", "dee"), ("eve", "ann"))
-    return pd.DataFrame(list(pairs), columns=["source", "target"]).assign(**columns)
 
 
 def numbered(file=None, **columns):
@@ -206,13 +190,13 @@ CASES = [
     (frames(people().drop(columns="id")), "nodes has no column called id, ... set id to one of it"),
     # ends and ids
     (
-        frames(edges=ties(("ann", "bob"), ("ann", "zoe"), ("zed", "ann"))),
+        frames(edges=ties([("ann", "bob"), ("ann", "zoe"), ("zed", "ann")])),
         "edges, column 'target', row 2 names 'zoe', which is not the id of a node; 2 of 3 edges",
     ),
-    (frames(edges=ties(("x", "y"))), "is the id column the right one?"),
-    (frames(edges=ties(("ann", None))), "edges, column 'target', row 1 is empty"),
-    (frames(edges=ties(("ann", "bob"), (" ", "bob"))), "'source', row 2 is empty"),
-    (frames(edges=ties(("ann", "9" * 5000)), id="id"), "names '9999"),
+    (frames(edges=ties([("x", "y")])), "is the id column the right one?"),
+    (frames(edges=ties([("ann", None)])), "edges, column 'target', row 1 is empty"),
+    (frames(edges=ties([("ann", "bob"), (" ", "bob")])), "'source', row 2 is empty"),
+    (frames(edges=ties([("ann", "9" * 5000)]), id="id"), "names '9999"),
     (
         frames(people(id=["ann", "bob", "bob", "dee", "eve", "bob"])),
         "nodes, column 'id', row 3 repeats the id 'bob' of row 2; ids must be unique (rep",

@@ -69,29 +69,53 @@ def kept(module, weights):
     return weights.index(module.weight.item())
 
 
-def test_best_weights_and_buffers_come_back():
-    module, weights, history = run([0.1, 0.5, 0.9, 0.3, 0.2])
-    assert len(set(weights)) == 5
+@pytest.mark.parametrize(
+    ("scores", "limits", "best", "epochs"),
+    [
+        ([0.1, 0.5, 0.9, 0.3, 0.2], {}, 2, 4),
+        # first best at 1; patience 3 allows epochs 2, 3, 4 and stops after 5
+        ([0.1, 0.9, 0.9, 0.2, 0.9, 0.2, 0.9, 0.9], {"patience": 3}, 4, 5),
+        ([0.4, 0.9], {"max_epochs": 0}, 0, 0),
+        ([0.1, 0.8, 0.2, KeyboardInterrupt()], {}, 1, 2),
+    ],
+)
+def test_best_weights_and_buffers_come_back(scores, limits, best, epochs):
+    seen = []
+    module, weights, history = run(scores, on_epoch=lambda h: seen.append(h.epochs), **limits)
+    assert kept(module, weights) == module.epoch == history.best_epoch == best
+    assert history.best_score == pytest.approx(scores[best])
+    assert history.epochs == epochs
+    assert seen == list(range(epochs + 1))
+    assert history.interrupted == isinstance(scores[-1], KeyboardInterrupt)
+    steps = ((torch.tensor(1.0), torch.tensor(score)) for score in scores[: len(weights)])
+    if not history.interrupted:  # what is not trained by gradient descent stops alike
+        limits = {"max_epochs": 100, "patience": 100} | limits
+        again = train_stepwise(steps, on_epoch=lambda h: seen.append(h.epochs), **limits)
+        assert (again.score, again.best_epoch) == (history.score, best)
+        assert seen == 2 * list(range(epochs + 1))
+
+
+def interrupted(score=None):
+    if score is not None:
+        yield torch.tensor(1.0), torch.tensor(score)
+    raise KeyboardInterrupt
+
+
+def test_an_interrupt_keeps_what_there_is_and_is_passed_on_if_there_is_nothing():
+    history = train_stepwise(interrupted(0.5), max_epochs=9, patience=9)
+    assert (history.interrupted, history.score) == (True, [0.5])
+    with pytest.raises(KeyboardInterrupt):
+        train_stepwise(interrupted(), max_epochs=9, patience=9)
+    with pytest.raises(KeyboardInterrupt):
+        run([KeyboardInterrupt()])
+
+    def stop(history):
+        if history.epochs == 2:
+            raise KeyboardInterrupt
+
+    module, weights, history = run([0.1, 0.2, 0.3, 0.4], on_epoch=stop)
+    assert history.interrupted
     assert kept(module, weights) == 2
-    assert module.epoch == 2
-    assert (history.best_epoch, history.best_score) == (2, pytest.approx(0.9))
-    assert history.epochs == 4
-
-
-def test_patience_counts_from_the_first_best():
-    # first best at 1; patience 3 allows epochs 2, 3, 4 and stops after 5
-    scores = [0.1, 0.9, 0.9, 0.2, 0.9, 0.2, 0.9, 0.9]
-    module, weights, history = run(scores, patience=3)
-    assert history.epochs == 5
-    assert kept(module, weights) == history.best_epoch == 4
-
-
-def test_no_epochs_leave_the_module_as_it_was():
-    module, weights, history = run([0.4, 0.9], max_epochs=0)
-    assert module.weight.item() == 0
-    assert len(weights) == 1
-    assert history.score == [pytest.approx(0.4)]
-    assert history.epochs == 0
 
 
 def test_entries_belong_to_the_weights_after_so_many_steps():
@@ -100,16 +124,6 @@ def test_entries_belong_to_the_weights_after_so_many_steps():
     assert weights == pytest.approx([0, 0.1, 0.2], abs=1e-3)
     assert module.weight.item() == weights[-1]  # no step after the last score
     assert history.seconds > 0
-
-
-def test_each_epoch_is_reported():
-    seen = []
-    run([0.1, 0.3, 0.2], on_epoch=lambda h: seen.append((h.epochs, h.score[-1], h.best_epoch)))
-    assert seen == [
-        (0, pytest.approx(0.1), 0),
-        (1, pytest.approx(0.3), 1),
-        (2, pytest.approx(0.2), 1),
-    ]
 
 
 def test_a_module_may_keep_its_weights_from_decaying():
@@ -124,29 +138,6 @@ def test_a_module_may_keep_its_weights_from_decaying():
     assert [tiny.weight.item() for tiny in module] == pytest.approx([4.7, 5.0], abs=1e-3)
 
 
-def test_interrupt_keeps_the_best_so_far():
-    module, weights, history = run([0.1, 0.8, 0.2, KeyboardInterrupt()])
-    assert history.interrupted
-    assert kept(module, weights) == history.best_epoch == 1
-    assert module.epoch == 1
-    assert history.epochs == 2
-
-
-def test_interrupt_from_the_report_of_an_epoch():
-    def stop(history):
-        if history.epochs == 2:
-            raise KeyboardInterrupt
-
-    module, weights, history = run([0.1, 0.2, 0.3, 0.4], on_epoch=stop)
-    assert history.interrupted
-    assert kept(module, weights) == 2
-
-
-def test_interrupt_before_anything_happened_is_passed_on():
-    with pytest.raises(KeyboardInterrupt):
-        run([KeyboardInterrupt()])
-
-
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_a_loss_that_is_no_number_stops_with_advice(value):
     def loss(module, index):
@@ -154,39 +145,6 @@ def test_a_loss_that_is_no_number_stops_with_advice(value):
 
     with pytest.raises(FloatingPointError, match=f"{value} in epoch 2.*smaller learning_rate"):
         run([0.1] * 5, loss=loss)
-
-
-def test_stepwise_training_stops_early():
-    scores = [0.1, 0.5, 0.5, 0.2, 0.3, 0.9]
-    seen = []
-    history = train_stepwise(
-        ((torch.tensor(1.0), torch.tensor(score)) for score in scores),
-        max_epochs=100,
-        patience=2,
-        on_epoch=lambda history: seen.append(history.epochs),
-    )
-    assert history.score == pytest.approx(scores[:5])  # three epochs after the first best
-    assert (history.best_epoch, history.first_best_epoch) == (2, 1)
-    assert seen == [0, 1, 2, 3, 4]
-    steps = ((torch.tensor(1.0), torch.tensor(score)) for score in scores)
-    assert train_stepwise(steps, max_epochs=3, patience=50).epochs == 3
-
-
-def test_stepwise_training_can_be_interrupted():
-    def steps():
-        yield torch.tensor(1.0), torch.tensor(0.5)
-        raise KeyboardInterrupt
-
-    history = train_stepwise(steps(), max_epochs=9, patience=9)
-    assert history.interrupted
-    assert history.score == [0.5]
-
-    def nothing():
-        raise KeyboardInterrupt
-        yield
-
-    with pytest.raises(KeyboardInterrupt):
-        train_stepwise(nothing(), max_epochs=9, patience=9)
 
 
 @pytest.mark.parametrize("trouble", ["waits", "fails"])
@@ -276,13 +234,9 @@ def test_a_killed_run_resumes_bit_by_bit(tmp_path):
     assert history.best_epoch == expected.best_epoch == 7
     assert torch.equal(again, weights)
     assert not path.exists()  # complete
-
-
-def test_a_file_is_written_only_after_some_time(tmp_path):
-    checkpoint = Checkpoint(tmp_path / "run.pt", every=1000)
     with pytest.raises(RuntimeError, match="killed"):
-        trained(checkpoint, stop_after=5)
-    assert not checkpoint.path.exists()
+        trained(Checkpoint(path, every=1000), stop_after=5)
+    assert not path.exists()  # not yet time to write
 
 
 @pytest.fixture
@@ -311,12 +265,10 @@ def test_reports_are_collected_and_other_warnings_pass(modes):
 @needs_gpu
 def test_torch_reports_what_waits():
     x = torch.ones(3, device="cuda")
-    with waits_for_gpu() as found:
-        x.sum().item()
-    assert found
-    with waits_for_gpu() as found:
-        x.sum()
-    assert not found
+    for work, waits in ((lambda: x.sum().item(), True), (x.sum, False)):
+        with waits_for_gpu() as found:
+            work()
+        assert bool(found) == waits
 
 
 def history(*scores, patience=10, max_epochs=100):
@@ -342,27 +294,41 @@ def updates(monkeypatch):
     return seen
 
 
-def test_a_bar_on_a_terminal_unless_unwanted(monkeypatch, capsys):
-    with epoch_bar("GCN") as show:
-        assert show is None
-    assert capsys.readouterr() == ("", "")
+@pytest.mark.parametrize(
+    "bar", [lambda **v: epoch_bar("GCN", **v), lambda **v: count_bar("fit", 3, **v)]
+)
+def test_a_bar_on_a_terminal_unless_unwanted(monkeypatch, bar):
+    drawn = []
+    monkeypatch.setattr(rich.progress.Progress, "start", lambda self: drawn.append(self))
+    with bar():
+        pass
+    assert not drawn
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    with epoch_bar("GCN") as show:
-        assert show is not None
-    with epoch_bar("GCN", visible=False) as show:
-        assert show is None
+    with bar(visible=False):
+        pass
+    assert not drawn
+    with bar():
+        assert len(drawn) == 1
 
 
-def test_the_bar_fills_as_patience_runs_out(updates):
+def test_the_bar_fills_and_waits_after_a_better_score(updates):
+    scores = [0.1, 0.5, 0.2, 0.3, 0.6, 0.1, 0.1, 0.1, 0.1]
     with epoch_bar("GCN", visible=True) as show:
-        show(history(0.1, 0.5, patience=4))
-        show(history(0.1, 0.5, 0.2, 0.3, patience=4))
-        show(history(0.1, 0.5, 0.2, 0.3, 0.6, patience=4))
-    assert [fields["completed"] for fields in updates] == [0, 2, 0]
-    assert {fields["total"] for fields in updates} == {4}
-    facts = updates[-1]["facts"]
+        for count in range(2, len(scores) + 1):
+            show(history(*scores[:count], patience=4))
+    shares = [fields["completed"] / fields["total"] for fields in updates]
+    assert shares == pytest.approx([1 / 5, 2 / 5, 3 / 5, 3 / 5, 5 / 8, 6 / 8, 7 / 8, 1])
+    facts = updates[3]["facts"]
     assert "epoch    4" in facts
     assert "best 60.0 at 4" in facts
+
+
+def test_a_stage_without_a_name_is_counted_and_starts_anew(updates):
+    with epoch_bar("GCN", visible=True) as show:
+        for scores in ([0.1, 0.5, 0.4], [0.2, 0.3]):
+            show(history(*scores, patience=4))
+    assert [fields["description"] for fields in updates] == ["GCN", "GCN, stage 2"]
+    assert updates[1]["completed"] == pytest.approx(1 / 5)
 
 
 def test_a_stage_with_a_name_is_named(updates):
@@ -371,6 +337,12 @@ def test_a_stage_with_a_name_is_named(updates):
             show(replace(history(0.5), stage=stage))
     titles = [fields["description"] for fields in updates]
     assert titles == ["seed 5", "seed 5, Double balancing", "seed 5, Logistic"]
+    steps = []
+    with pytest.MonkeyPatch.context() as patch, count_bar("fitting", 3, visible=True) as count:
+        patch.setattr(rich.progress.Progress, "advance", lambda self, bar: steps.append(bar))
+        count()
+        count()
+    assert len(steps) == 2
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
@@ -385,15 +357,6 @@ def test_bar_and_time_are_whole_in_a_narrow_terminal(width, stage, monkeypatch, 
     assert line.count("━") + line.count("╸") + line.count("╺") >= 15
     assert "0:00:0" in line
     assert ("val" in line) == (width == 120)
-
-
-def test_things_done_are_counted(monkeypatch):
-    steps = []
-    monkeypatch.setattr(rich.progress.Progress, "advance", lambda self, bar: steps.append(bar))
-    with count_bar("fitting", 3, visible=True) as count:
-        count()
-        count()
-    assert len(steps) == 2
 
 
 def test_lines_are_written_every_few_seconds_and_name_the_stage(monkeypatch):

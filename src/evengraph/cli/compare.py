@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from evengraph.cli.console import print_notes
+from evengraph.cli.opening import check_names
 from evengraph.cli.options import (
     BENCHMARKS,
     Columns,
@@ -75,6 +76,7 @@ def compare(
     to: Annotated[Path | None, Option("--out", help=HELP["out"])] = None,
 ) -> None:
     """Run several methods on the same splits, and test which is significantly better."""
+    check_names(data, methods=method, split=split_name)
     from evengraph.cli.opening import open_data, warn_of_gaps
     from evengraph.cli.options import parse_seconds
     from evengraph.cli.training import train_methods

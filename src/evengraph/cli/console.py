@@ -67,18 +67,19 @@ class StageLines:
     def __init__(self) -> None:
         self.stage, self.started, self.printed = "", 0.0, 0.0
 
-    def __call__(self, stage: str, share: float) -> None:
-        """See `Progress`."""
+    def __call__(self, stage: str, share: float | None) -> None:
+        """Take the share of a stage that is done; None if it is not known."""
         now = monotonic()
         if stage != self.stage:
             self.stage, self.started, self.printed = stage, now, now
         seconds = f"{now - self.started:.0f} s"
-        if share >= 1:
+        if share is not None and share >= 1:
             print_notes([f"{stage}: done in {seconds}"], err)
             self.stage = ""
         elif now - self.printed >= LINE_EVERY:
             self.printed = now
-            print_notes([f"{stage}: {share:.0%}, {seconds}"], err)
+            done = "" if share is None else f"{share:.0%}, "
+            print_notes([f"{stage}: {done}{seconds}"], err)
 
 
 _ARGUMENTS: ContextVar[tuple[str, ...]] = ContextVar("arguments", default=())

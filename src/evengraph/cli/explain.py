@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.markup import escape
+from typer import Argument, Option
 
 from evengraph.cli.console import err, out, print_written
-from evengraph.cli.options import OWN_FILES, Align, Columns, column_options
+from evengraph.cli.opening import check_names
+from evengraph.cli.options import OWN_FILES, Align, Columns, column_options, former
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -17,32 +18,30 @@ if TYPE_CHECKING:
     from evengraph.pipeline.explanation import Explanation
 
 
-@column_options("label", "id", "source", "target")
+HELP = {
+    "known": "The known tables, if they have moved. Default: where they were in training.",
+    "new_nodes": "The new tables given to predict, if the node is new.",
+    "new_edges": "New edges table, if --new-nodes is a nodes table.",
+}
+
+
+@column_options("id", "source", "target")
 def explain(
-    model: Annotated[Path, typer.Argument(help="Folder that evengraph run --save wrote.")],
-    node: Annotated[str, typer.Argument(help="Id of the node.")],
+    model: Annotated[Path, Argument(help="Folder that evengraph run --save wrote.")],
+    node: Annotated[str, Argument(help="Id of the node.")],
     columns: Columns,
-    data: Annotated[
-        str | None,
-        typer.Option(
-            "--known",
-            help="The known tables, if they have moved. Default: where they were in training.",
-        ),
-    ] = None,
-    new_nodes: Annotated[
-        Path | None, typer.Option(help="The new tables given to predict, if the node is new.")
-    ] = None,
-    new_edges: Annotated[
-        Path | None, typer.Option(help="New edges table, if --new-nodes is a nodes table.")
-    ] = None,
+    data: Annotated[str | None, Option("--known", help=HELP["known"])] = None,
+    new_nodes: Annotated[Path | None, Option(help=HELP["new_nodes"])] = None,
+    new_edges: Annotated[Path | None, Option(help=HELP["new_edges"])] = None,
     align: Align = True,
-    to: Annotated[Path | None, typer.Option("--out", help="SVG file to draw to.")] = None,
+    to: Annotated[Path | None, Option("--out", help="SVG file to draw to.")] = None,
     edges: Annotated[
-        str | None,
-        typer.Option("--known-edges", help="Known edges table.", rich_help_panel=OWN_FILES),
+        str | None, Option("--known-edges", help="Known edges table.", rich_help_panel=OWN_FILES)
     ] = None,
+    label: Annotated[str | None, former("is not needed: labels come from the model")] = None,
 ) -> None:
     """Show which columns, labelled nodes and clusters a prediction rests on, and draw them."""
+    check_names(model=model)
     from evengraph.core.files import write_atomic
     from evengraph.pipeline.table_model import TableModel
     from evengraph.report.node_pictures import draw_explanation
@@ -55,7 +54,6 @@ def explain(
         raise ValueError("--new-edges goes with --new-nodes, which names the table of new nodes.")
     if new_nodes is not None and new_edges is None and table_suffix(new_nodes):
         raise ValueError(f"--new-edges must name the edges table that belongs to {new_nodes}.")
-    columns.pop("label", None)  # accepted, but labels come from the model
     table_model = TableModel.load(model)
     trained_on = table_model.info.trained_on
     if data is None and edges is not None and trained_on is not None:

@@ -9,6 +9,7 @@ import typer
 from rich.markup import escape
 
 from evengraph.cli.console import out, print_written
+from evengraph.cli.opening import check_names
 
 
 def export(
@@ -16,6 +17,7 @@ def export(
     to: Annotated[Path, typer.Option("--out", help="A .onnx file.")] = Path("model.onnx"),
 ) -> None:
     """Write a saved model as ONNX: features and neighbour aggregates in, probabilities out."""
+    check_names(model=model)
     from evengraph.cli.opening import check_folder
     from evengraph.pipeline.table_model import TableModel
     from evengraph.report.terminal import plain_table

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evengraph.cli.console import err, out, print_sentence, print_written, typed_command
+from evengraph.cli.opening import check_names
 from evengraph.cli.options import (
     BENCHMARKS,
     Columns,
@@ -18,7 +19,7 @@ from evengraph.cli.options import (
     Ratio,
     column_options,
 )
-from evengraph.core.wings import is_packed, wing
+from evengraph.core.lazy import is_packed, wing
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -57,6 +58,7 @@ def inspect(
     ] = None,
 ) -> None:
     """Describe a graph before training: classes, homophily, reach of labels, leaks, advice."""
+    check_names(data, split=split_name)
     from evengraph.cli.opening import next_commands, open_data
     from evengraph.cli.training import given_split
     from evengraph.core.files import write_json
@@ -119,8 +121,8 @@ def _packed_content(data: str, columns: Columns) -> dict[str, Any] | None:
     with err.status("inspecting"):
         packed.check()
         inspection = disk.inspect_packed(packed)
-    large = SLOWER * disk.memory_to_read(packed) > min(inspection.free_memory, LARGE)
-    return {**inspection.as_dict(), "large": large}
+    large = SLOWER * disk.memory_to_read(packed) > min(inspection["free_memory"], LARGE)
+    return {**inspection, "large": large}
 
 
 def _visible_labels(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from difflib import get_close_matches
 from pathlib import Path
 from shlex import join
 from typing import TYPE_CHECKING, Any
@@ -11,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 
 from evengraph.cli.console import StageLines, err, print_notes
-from evengraph.cli.options import FLAGS, Columns
-from evengraph.core.wings import is_packed, wing
+from evengraph.cli.options import FLAGS, Columns, data_sets, other_names, split_names
+from evengraph.cli.options import methods as method_names
+from evengraph.core.errors import short, unknown
+from evengraph.core.lazy import is_packed, wing
 
 if TYPE_CHECKING:
     from evengraph.core.task import Task
@@ -22,6 +26,35 @@ if TYPE_CHECKING:
 
 LISTS = {"drop", "unlabelled"}
 """Column options with values such as a,b."""
+
+
+def check_names(
+    data: str | Path | None = None,
+    *,
+    model: Path | None = None,
+    methods: str | None = None,
+    split: str | None = None,
+) -> None:
+    """Raise for a path or a name that does not exist, before torch is imported, which is slow."""
+    if "torch" in sys.modules:  # then what opens it says so as quickly
+        return
+    if model is not None and not model.exists():
+        raise ValueError(f"{model} does not exist: give the folder that a model was saved in.")
+    if data is not None and not Path(data).expanduser().exists():
+        names = data_sets()
+        if isinstance(data, Path) or Path(data).suffix or Path(data).name != data:
+            raise FileNotFoundError(f"{data} does not exist.")
+        if data not in names:
+            close = get_close_matches(data.lower(), names, n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            one = f"name must be one of {', '.join(names)}, got {short(data)}.{hint}"
+            raise ValueError(f"There is no folder {data} and no such data set: {one}")
+    allowed = [*method_names(), "all"]
+    for name in map(str.strip, (methods or "all").split(",")):
+        if name.lower().replace("-", "").replace(" ", "") not in allowed:
+            raise ValueError(unknown("method", name, allowed, other_names()))
+    if split is not None and split not in split_names():
+        raise ValueError(unknown("split", split, split_names()))
 
 
 def open_data(
@@ -147,7 +180,7 @@ def next_commands(
 
     If a class may mean unlabelled, inspecting without it comes first, and the others follow suit.
     """
-    from evengraph.inspection.findings import HETEROPHILY_OPTIONS, avoids_neighbours
+    from evengraph.inspection.inspection import HETEROPHILY_OPTIONS, avoids_neighbours
     from evengraph.metrics.multiclass import has_rare_class
     from evengraph.tables.columns import doubtful_classes, is_usual
     from evengraph.tables.open import is_graph_file

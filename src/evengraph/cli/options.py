@@ -14,7 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
-from typer import Argument, Option
+from typer import Argument, CallbackParam, Option
 from typer.models import OptionInfo
 
 from evengraph.core.errors import unknown
@@ -168,6 +168,28 @@ def methods() -> list[str]:
     return [*map(str.lower, built_in), *plugins]
 
 
+def other_names() -> dict[str, str]:
+    """Names under which users look for methods, and ours for the same."""
+    texts = {
+        path.name.removesuffix(".py"): path.read_text(encoding="utf-8")
+        for path in files("evengraph").joinpath("methods").iterdir()
+        if path.name.endswith(".py")
+    }
+    lists = {
+        name: re.findall(r"^    other_names = \((.*?)\)$", text, flags=re.M | re.S)
+        for name, text in texts.items()
+    }
+    return {
+        other: name for name, found in lists.items() for other in re.findall(r'"(\w+)"', str(found))
+    }
+
+
+def split_names() -> list[str]:
+    """Names of all split protocols."""
+    text = files("evengraph").joinpath("splits", "__init__.py").read_text(encoding="utf-8")
+    return re.findall(r'^    "(\w+)": [A-Z]', text, flags=re.M)
+
+
 def experiments() -> list[str]:
     """Names of all experiments, those of the paper first."""
     text = files("evengraph").joinpath("lab", "sources.py").read_text(encoding="utf-8")
@@ -195,7 +217,6 @@ Data = Annotated[
     ),
 ]
 HELP = {
-    "root": "Folder of data sets in PyG's layout, read-only.",
     "minority": "Number of minority classes.",
     "ratio": "Size of the smallest class divided by that of the largest.",
     "train": "Share of each class for training. Default: 0.1, or 0.6 for your own files.",
@@ -209,9 +230,22 @@ HELP = {
     "memory": "Packed graphs: work from disk within this much memory, such as 4GB. By default this "
     "happens only if the graph does not fit, with half of the free memory.",
 }
-DataRoot = Annotated[
-    Path | None, Option(help=HELP["root"], metavar="DIR", rich_help_panel=BENCHMARKS)
-]
+
+
+def former(what: str) -> Any:
+    """An option that is accepted and not listed; a hint says what became of it."""
+
+    def hint(context: CallbackParam, value: Any) -> Any:
+        from evengraph.cli.console import err
+
+        if value is not None:
+            err.print(f"Hint: {context.opts[0]} {what}.", soft_wrap=True)
+        return value
+
+    return Option(hidden=True, callback=hint)
+
+
+DataRoot = Annotated[Path | None, former("is now the variable EVENGRAPH_DATA")]
 Device = Annotated[str, Option(help="auto, cpu, cuda or cuda:1.")]
 Minority = Annotated[int | None, Option(help=HELP["minority"], rich_help_panel=BENCHMARKS)]
 Ratio = Annotated[float | None, Option(help=HELP["ratio"], rich_help_panel=BENCHMARKS)]

@@ -11,8 +11,9 @@ from rich.markup import escape
 from typer import Argument, Option
 
 from evengraph.cli.console import err, out, print_notes, print_sentence, print_written
+from evengraph.cli.opening import check_names
 from evengraph.cli.options import COLUMN_HELP, Align, CostAlarm, CostMiss, Memory
-from evengraph.core.wings import stays_on_disk, wing
+from evengraph.core.lazy import stays_on_disk, wing
 
 if TYPE_CHECKING:
     from evengraph.pipeline.model_info import NewNodes
@@ -159,6 +160,7 @@ def predict(
     memory: Memory = None,
 ) -> None:
     """Predict the class of every node of a graph with a saved model."""
+    check_names(data, model=model)
     from evengraph.cli.opening import check_folder
     from evengraph.metrics.decisions import Costs
     from evengraph.pipeline.table_model import TableModel

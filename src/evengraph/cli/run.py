@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from evengraph.cli.console import print_notes
-from evengraph.cli.opening import check_folder
+from evengraph.cli.opening import check_folder, check_names
 from evengraph.cli.options import (
     BENCHMARKS,
     Columns,
@@ -26,7 +26,7 @@ from evengraph.cli.options import (
     column_options,
     complete_methods,
 )
-from evengraph.core.wings import stays_on_disk, wing
+from evengraph.core.lazy import stays_on_disk, wing
 
 if TYPE_CHECKING:
     from evengraph.pipeline.run import RunPlan
@@ -80,6 +80,7 @@ def run(
     memory: Memory = None,
 ) -> None:
     """Train and test one or several methods, once per split, and write a report."""
+    check_names(data, methods=method, split=split_name)
     from evengraph.cli.console import current_ranks, own_folder
     from evengraph.cli.opening import open_data, show_classes
     from evengraph.cli.options import make_protocol, parse_methods, parse_settings

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data as Graph
 
     from evengraph.metrics.decisions import Costs
-    from evengraph.pipeline.comparison import Comparison
+    from evengraph.pipeline.comparison import Comparison, Standing
     from evengraph.pipeline.executor import Executor, Job, Result
     from evengraph.pipeline.run import RunPlan, RunResults, Selection
     from evengraph.pipeline.sources import GraphSource
@@ -60,7 +60,8 @@ def train_methods(
     with Display(plan) as display:
         if not plan.several:  # a comparison may train in other processes
             executor = replace(executor, on_start=display.start)
-        outcome = run(plan, executor, on_end=display.end, keep_best=keep)
+        on_method = files.keep if files and plan.several else lambda standing: None
+        outcome = run(plan, executor, on_end=display.end, on_method=on_method, keep_best=keep)
     if not plan.several:
         for failure in outcome.failed.values():
             raise failure.error or ValueError(failure.reason)
@@ -72,11 +73,11 @@ def train_methods(
         title = plan.methods[name].full_title
         print_error(ValueError(failure.reason), prefix=f"{title} did not run: ")
     if outcome.stopped:
-        ended = "Stopped" if executor.deadline is None else "Time ran out"
+        ended = "Stopped" if outcome.interrupted else "Time ran out"
         err.print(f"{ended}: {len(outcome.seeds)} of {len(plan.seeds)} splits are counted.")
         if any(one.records[-1].interrupted for one in outcome.standings):
             err.print("The last run counts with its best model so far.")
-        if executor.deadline is None:
+        if outcome.interrupted:
             raise typer.Exit(130)
     if outcome.failed:
         raise typer.Exit(2)
@@ -105,13 +106,15 @@ class Display(ExitStack):
         self.close()
         if err.quiet:
             return None
+        seeds = self.plan.seeds
+        title = f"seed {job.seed} ({seeds.index(job.seed) + 1} of {len(seeds)})"
         if err.is_terminal:
-            return self.enter_context(epoch_bar(f"seed {job.seed}", visible=True))
-        return epoch_lines(f"seed {job.seed}", lambda line: err.print(escape(line), soft_wrap=True))
+            return self.enter_context(epoch_bar(title, visible=True))
+        return epoch_lines(title, lambda line: err.print(escape(line), soft_wrap=True))
 
     def end(self, job: Job, result: Result) -> None:
         """Print what a fit gave; of one in a comparison only where no bar is drawn."""
-        from evengraph.core.records import Record
+        from evengraph.core.task import Record
 
         self.count()
         if not isinstance(result, Record):
@@ -121,7 +124,7 @@ class Display(ExitStack):
             value = result.metrics["balanced_accuracy"]
             stage = f" (of the main one of {result.stages} stages)" if result.stages > 1 else ""
             epochs = f"best epoch {result.best_epoch} of {result.epochs}{stage}, "
-            if result.summary:  # a choice among several methods, whose epochs say little
+            if result.summary or not result.stages:  # of a choice, epochs say little
                 epochs = ""
             err.print(f"seed {result.seed}: bAcc {value:.1f}, {epochs}{result.seconds:.0f} s")
             for note in result.notes or []:
@@ -342,6 +345,7 @@ class RunFiles:
         self.folder, self.plan, self.source = folder, plan, source
         self.save, self.predicts = save, predicts  # the model, and unlabelled nodes with it
         self.several = len(plan.methods) > 1
+        self.kept: dict[str, dict[str, Any]] = {}  # results that are written
         self.folders = {
             name: folder / re.sub(r"[^\w.+-]", "_", name) if self.several else folder
             for name in plan.methods
@@ -355,14 +359,25 @@ class RunFiles:
         result |= {"command": typed_command(), "commands": self._next_commands("map" in result)}
         paths = [self.folders[name] / file for file in ("result.json", PAGE)]
         lines = [written(path) for path in paths]
-        write_json(result, paths[0])
+        if self.kept.get(name) != result:
+            write_json(result, paths[0])
         write_page(result, paths[1], links=self._links(name, beside))
         return lines
 
+    def keep(self, standing: Standing) -> None:
+        """Write result.json of a method as soon as it has ended, in case the run is killed."""
+        from evengraph.core.files import write_json
+
+        commands = self._next_commands(False)
+        content = {**standing.result, "command": typed_command(), "commands": commands}
+        with suppress(OSError):  # which the end of the run tells
+            write_json(content, self.folders[standing.label] / "result.json")
+            self.kept[standing.label] = content
+
     def write_comparison(self, comparison: Comparison, values: dict[str, Any]) -> str:
         """Write comparison.html, .csv and .json; returns the line to print."""
-        from evengraph.core.files import write_json
-        from evengraph.pipeline.comparison import write_comparison
+        from evengraph.core.files import csv_text, write_atomic, write_json
+        from evengraph.pipeline.comparison import comparison_rows
         from evengraph.report.compare_page import render_comparison
         from evengraph.report.page import Link, write_html
 
@@ -370,7 +385,8 @@ class RunFiles:
         line = f"{written(page)}\n  .csv and .json beside it, and a page of each method"
         values |= {"dataset": self.plan.dataset, "command": typed_command()}
         values["commands"] = self._commands_after(comparison.verdict.take)
-        write_comparison(comparison.standings, comparison.pairs, table)
+        rows = comparison_rows(comparison.standings, comparison.pairs)
+        write_atomic(csv_text(rows).encode(), table)
         write_json(values, content)
         names = [one.label for one in comparison.standings]
         pages = {name: relpath(self.folders[name] / PAGE, self.folder) for name in names}

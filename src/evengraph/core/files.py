@@ -16,7 +16,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from time import sleep
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import quote
 
 from evengraph.core.errors import one_line_errors
@@ -60,11 +60,18 @@ def compact_number_lists(text: str) -> str:
 
 def write_atomic(content: bytes, path: Path) -> None:
     """Write a file atomically: readers see the old file or the new one, never a part."""
+    with atomic_file(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def atomic_file(path: Path, prefix: str = "") -> Iterator[BinaryIO]:
+    """A file to write that gets its name when it is complete, and is removed after an error."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=prefix or f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            yield file
         os.chmod(name, 0o644)  # mkstemp makes it private; results are shared
         os.replace(name, path)
     except BaseException as error:

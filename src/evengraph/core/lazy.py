@@ -1,7 +1,11 @@
-"""Names of a package that are imported on first use, because torch takes seconds to import."""
+"""What is imported on first use: names of a package, since torch takes seconds; the wings.
+
+The main house imports no wing, and finds what it needs of one by name.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 
@@ -23,3 +27,22 @@ def lazy(
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return get, lambda: sorted({*homes, *shown})
+
+
+PACKED = "graph.json"
+"""The file that makes a folder a packed graph."""
+
+
+def wing(name: str) -> Any:
+    """A wing such as `disk`, imported when it is needed."""
+    return import_module(f"evengraph.{name}")
+
+
+def is_packed(path: Any) -> bool:
+    """Whether it is the path of a packed graph, which the wing `disk` opens."""
+    return isinstance(path, str | Path) and (Path(path).expanduser() / PACKED).is_file()
+
+
+def stays_on_disk(path: Any) -> bool:
+    """Whether it is a packed graph that does not fit in memory."""
+    return is_packed(path) and bool(wing("disk").exceeds_memory(path))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import tomllib
 from collections.abc import Callable, Mapping
@@ -13,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from torch_geometric.data import Data
 
-from evengraph.core.errors import short
+from evengraph.core.errors import unknown
 from evengraph.core.registry import Registry
 from evengraph.datasets.toy import toy
 
@@ -38,7 +37,7 @@ class Counts(NamedTuple):
 class FileSet:
     """One set of files that holds a graph."""
 
-    reader: str  # key in `readers.READERS` of the function that reads the files
+    reader: str  # key in `loading.READERS` of the function that reads the files
     folder: str  # below a root, the same as in PyTorch Geometric
     # Name to SHA-256, empty if no hash of the original is known: such a file is read without
     # pickle, and the graph in it is checked.
@@ -134,8 +133,6 @@ def check_hash(content: bytes, expected: str, name: str) -> None:
 
 def lookup(name: str) -> Dataset:
     """Return a data set, or raise an error that lists the names."""
-    if name in DATASETS:
-        return DATASETS[name]
-    close = difflib.get_close_matches(str(name).lower(), DATASETS, n=1)
-    suggestion = f" Did you mean {close[0]!r}?" if close else ""
-    raise ValueError(f"name must be one of {', '.join(DATASETS)}, got {short(name)}.{suggestion}")
+    if name not in DATASETS:
+        raise ValueError(unknown("data set", str(name), DATASETS))
+    return DATASETS[name]

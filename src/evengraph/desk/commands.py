@@ -14,6 +14,7 @@ import typer
 from rich.markup import escape
 
 from evengraph.cli.console import err, out, print_notes, print_sentence, print_written
+from evengraph.cli.opening import check_names
 from evengraph.cli.options import (
     Columns,
     Data,
@@ -71,6 +72,7 @@ def suggest(
     to: Annotated[Path | None, typer.Option("--out", help="CSV file to write to.")] = None,
 ) -> None:
     """Suggest which nodes to label next, with reasons, and what more labels would bring."""
+    check_names(data)
     import torch
 
     from evengraph.cli.opening import check_folder, split_lists
@@ -198,6 +200,7 @@ def desk(
     data_root: DataRoot = None,
 ) -> None:
     """Label nodes in the browser, the most useful first, while a model learns from them."""
+    check_names(data)
     from evengraph.cli.opening import split_lists
     from evengraph.cli.options import parse_seconds
     from evengraph.core.errors import unknown

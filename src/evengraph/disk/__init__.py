@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from evengraph.core.lazy import is_packed as is_packed
 from evengraph.core.lazy import lazy
-from evengraph.core.wings import is_packed as is_packed
 
 if TYPE_CHECKING:
     from evengraph.disk.graphs import PackWriter as PackWriter
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from evengraph.disk.packed_graph import PackedGraph as PackedGraph
     from evengraph.disk.packed_graph import PackError as PackError
     from evengraph.disk.packing import pack as pack
-else:  # the main house takes the others by `evengraph.core.wings`
+else:  # the main house takes the others by `evengraph.core.lazy`
     __getattr__, __dir__ = lazy(
         __name__,
         {

@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from evengraph.cli.console import err, out, print_notes, print_written
+from evengraph.cli.console import StageLines, err, out, print_notes, print_written
 from evengraph.cli.opening import check_folder, written
 from evengraph.cli.options import COLUMN_HELP, Columns, DataRoot, column_options, complete_data
 
 if TYPE_CHECKING:
-    from evengraph.disk.engine import Progress
+    from evengraph.disk.packed_graph import Progress
     from evengraph.metrics.decisions import Costs
 
-
-LINE_EVERY = 5.0
 # options that mean something else here, or that a packed graph does not hold
 OTHERS = ("edges", "type", "edge_time", "directed")
 _generated = partial(typer.Option, rich_help_panel="Generated graphs (toy)")
@@ -105,15 +103,7 @@ def pack(
 def _progress() -> Iterator[Progress]:
     """A bar on a terminal; elsewhere a line every few seconds."""
     if not err.is_terminal:
-        latest = monotonic()
-
-        def write(stage: str, share: float | None) -> None:
-            nonlocal latest
-            if monotonic() - latest >= LINE_EVERY:
-                latest = monotonic()
-                err.print(stage + ("" if share is None else f": {share:.0%}"))
-
-        yield write
+        yield StageLines()
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -139,7 +129,6 @@ def predict_on_disk(
     others: Mapping[str, Any],
 ) -> None:
     """Predict a packed graph within a limit of memory; `others` need the whole graph, by flag."""
-    from evengraph.cli.console import StageLines
     from evengraph.disk.models import SUFFIXES, DiskGraph, open_on_disk, write_predictions
     from evengraph.pipeline.table_model import TableModel
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,13 +18,11 @@ from numpy.typing import NDArray
 from evengraph.core.errors import MissingPackageError
 from evengraph.core.machine import format_size
 from evengraph.disk.graphs import PackWriter, index_dtype
-from evengraph.disk.packed_graph import ArrayFile
+from evengraph.disk.packed_graph import ArrayFile, Progress, no_progress
 from evengraph.tables import TableColumns, UnknownNodeError
 from evengraph.tables.cells import location, plural
 from evengraph.tables.read import csv_header, table_suffix
 
-# called with the name of a stage and its share that is done, or None if that is not known
-Progress = Callable[[str, float | None], None]
 POLL_SECONDS = 0.5
 BATCH_ROWS = 1 << 20
 STREAMED = (".parquet", ".csv", ".tsv", ".csv.gz", ".tsv.gz")  # can be larger than memory
@@ -34,10 +32,6 @@ SPACES = "' ' || chr(9) || chr(10) || chr(11) || chr(12) || chr(13) || chr(160)"
 RANGES = 4096  # of nodes; edges are counted in each before they are sorted
 SORT_BYTES = 80  # memory that DuckDB takes to sort an edge, and as much again to be safe
 WHOLE_NUMBER = r"'^(-?\d+)\.0+$'"  # pandas writes 3 as 3.0 in a column with empty cells
-
-
-def no_progress(stage: str, share: float | None) -> None:
-    """Show nothing."""
 
 
 class Engine:

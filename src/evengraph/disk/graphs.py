@@ -19,16 +19,10 @@ from torch_geometric.data import Data
 
 from evengraph import __version__
 from evengraph.core.files import write_atomic
+from evengraph.core.lazy import PACKED
 from evengraph.core.machine import available_memory, format_size
 from evengraph.core.task import edge_weight
-from evengraph.core.wings import PACKED
-from evengraph.disk.packed_graph import (
-    FORMAT,
-    MASKS,
-    PackedGraph,
-    PackError,
-    file_hash,
-)
+from evengraph.disk.packed_graph import FORMAT, MASKS, PackedGraph, PackError, file_hash
 from evengraph.ops.sparse import undirected_adjacency
 from evengraph.tables.build import TableGraph
 from evengraph.tables.feature_encoder import FeatureEncoder

@@ -6,7 +6,6 @@ Nothing is read as a whole: degrees and classes in passes, edges from a sample o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -27,46 +26,8 @@ PASS_ROWS = 1 << 22
 MAX_CLASSES = 20
 
 
-@dataclass(frozen=True, kw_only=True)
-class MethodFit:
-    """Whether a method can be trained on this machine."""
-
-    method: str
-    title: str
-    on_disk: bool  # whether it can learn from rows on disk, in any memory
-    memory: float | None  # bytes, about; None if it was not measured
-    seconds: float | None  # for `epochs` epochs on this number of cores, about
-    fits: bool | None  # in memory or on disk
-
-
-@dataclass(frozen=True, kw_only=True)
-class PackedInspection:
-    """The result of `inspect_packed`."""
-
-    name: str
-    num_nodes: int
-    num_edges: int  # undirected
-    num_features: int
-    class_names: tuple[str, ...]
-    class_counts: tuple[int, ...]
-    mean_degree: float
-    largest_degree: int
-    isolated: int
-    homophily: float | None  # share of sampled edges between labelled nodes of one class
-    sampled_edges: int
-    disk: int  # bytes of all arrays
-    free_memory: int
-    cores: int
-    epochs: int
-    methods: tuple[MethodFit, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """The inspection as JSON-compatible values."""
-        return {"schema": SCHEMA, "packed": True, **asdict(self)}
-
-
-def inspect_packed(packed: PackedGraph) -> PackedInspection:
-    """Measure a packed graph without reading it as a whole."""
+def inspect_packed(packed: PackedGraph) -> dict[str, Any]:
+    """Measure a packed graph without reading it as a whole; JSON-compatible."""
     largest = isolated = 0
     for start in range(0, packed.num_nodes, PASS_ROWS):
         degrees = np.diff(packed.indptr[start : start + PASS_ROWS + 1])
@@ -82,35 +43,45 @@ def inspect_packed(packed: PackedGraph) -> PackedInspection:
         same += int((labels[known] == others[known]).sum())
         sampled += int(known.sum())
     free, cores, width = available_memory(), torch.get_num_threads(), stored_width(packed.x)
-    return PackedInspection(
-        name=str(packed.header.get("name", packed.path.name)),
-        num_nodes=packed.num_nodes,
-        num_edges=packed.num_edges // 2,
-        num_features=packed.num_features,
-        class_names=packed.class_names,
-        class_counts=tuple(packed.header.get("class_counts", ())),
-        mean_degree=packed.num_edges / max(packed.num_nodes, 1),
-        largest_degree=largest,
-        isolated=isolated,
-        homophily=same / sampled if sampled else None,
-        sampled_edges=sampled,
-        disk=sum(packed.array(name).nbytes for name in packed.header["arrays"]),
-        free_memory=free,
-        cores=cores,
-        epochs=TYPICAL_EPOCHS,
-        methods=tuple(_method_fit(name, packed, width, free, cores) for name in METHODS),
-    )
+    return {
+        "schema": SCHEMA,
+        "packed": True,
+        "name": str(packed.header.get("name", packed.path.name)),
+        "num_nodes": packed.num_nodes,
+        "num_edges": packed.num_edges // 2,  # undirected
+        "num_features": packed.num_features,
+        "class_names": packed.class_names,
+        "class_counts": tuple(packed.header.get("class_counts", ())),
+        "mean_degree": packed.num_edges / max(packed.num_nodes, 1),
+        "largest_degree": largest,
+        "isolated": isolated,
+        "homophily": same / sampled if sampled else None,
+        "sampled_edges": sampled,
+        "disk": sum(packed.array(name).nbytes for name in packed.header["arrays"]),
+        "free_memory": free,
+        "cores": cores,
+        "epochs": TYPICAL_EPOCHS,
+        "methods": tuple(_method_fit(name, packed, width, free, cores) for name in METHODS),
+    }
 
 
-def _method_fit(name: str, packed: PackedGraph, width: float, free: int, cores: int) -> MethodFit:
-    """What a method takes; `width` is the stored width of the features."""
+def _method_fit(
+    name: str, packed: PackedGraph, width: float, free: int, cores: int
+) -> dict[str, Any]:
+    """Memory and seconds that a method takes, about, and whether it fits in memory or on disk.
+
+    None stands for what was not measured; `width` is the stored width of the features.
+    """
     method, on_disk = METHODS[name], METHODS[name] in LEARNERS
     cost = estimate(name, packed.num_nodes, packed.num_edges, packed.num_features, width)
-    about: dict[str, Any] = {"method": name, "title": method.title, "on_disk": on_disk}
-    if cost is None:
-        return MethodFit(**about, memory=None, seconds=None, fits=on_disk or None)
-    fits, seconds = on_disk or cost.memory <= free, cost.seconds / cores
-    return MethodFit(**about, memory=cost.memory, seconds=seconds, fits=fits)
+    return {
+        "method": name,
+        "title": method.title,
+        "on_disk": on_disk,
+        "memory": None if cost is None else cost.memory,
+        "seconds": None if cost is None else cost.seconds / cores,
+        "fits": on_disk or (None if cost is None else cost.memory <= free),
+    }
 
 
 def packed_view(inspection: Mapping[str, Any]) -> Group:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -149,6 +149,7 @@ class NetworkLearner(Learner[M]):
         net.to(method.device_)
 
 
+@dataclass(eq=False)
 class RowEpoch:
     """An epoch on drawn rows, or on all of few; the score is that of all validation rows.
 
@@ -156,18 +157,17 @@ class RowEpoch:
     for layers that have the form of a convolution; a `pseudo_weight` of 0 draws labelled rows only.
     """
 
-    def __init__(
-        self,
-        net: GraphNetwork | PlainNetwork,
-        supply: RowSupply,
-        links: Callable[[int], Propagation],
-        on_labels: Callable[[Tensor, Tensor], Tensor],
-        pseudo_weight: float = 0.0,
-    ) -> None:
-        self.net, self.supply, self.links, self.on_labels = net, supply, links, on_labels
-        self.pseudo_weight, self.rare = pseudo_weight, rare_class(supply.task)
+    net: GraphNetwork | PlainNetwork
+    supply: RowSupply
+    links: Callable[[int], Propagation]
+    on_labels: Callable[[Tensor, Tensor], Tensor]
+    pseudo_weight: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.rare = rare_class(self.supply.task)
         # what a checkpoint stores beside the weights
-        self.state_dict, self.load_state_dict = supply.state_dict, supply.load_state_dict
+        self.state_dict = self.supply.state_dict
+        self.load_state_dict = self.supply.load_state_dict
 
     def __call__(self) -> tuple[Tensor, Tensor]:
         """Loss and score of the present weights."""
@@ -182,10 +182,8 @@ class RowEpoch:
         else:  # other processes have them
             loss = 0 * logits[known].sum()
         with torch.no_grad():  # of all validation rows, in a pass
-            pairs = [
-                (self.net(rows, self.links(len(rows))), known)
-                for rows, known in self.supply.validation()
-            ]
+            blocks = self.supply.validation()
+            pairs = [(net(rows, self.links(len(rows))), known) for rows, known in blocks]
             every, truth = (torch.cat(part) for part in zip(*pairs, strict=True))
             score = validation_scores(every.unsqueeze(0), truth, self.rare, ranks)[0]
         if self.pseudo_weight and others:
@@ -369,12 +367,10 @@ class _Logistic(_Hops[Logistic]):
 
     def fit_rows(self, task: Task, rows: Rows) -> None:
         nodes = (task.train | task.val).nonzero().squeeze(1)
-        own, *means = self._parts({name: values[nodes] for name, values in rows.items()})
-        if not means:
-            ones = own.new_ones(own.shape[1], dtype=torch.float64)
-            self.method.select(task, nodes, own.numpy(), ones)
-            return
-        table, factors = join_parts([part.numpy() for part in (own, *means)])
+        parts = self._parts({name: values[nodes] for name, values in rows.items()})
+        table, factors = parts[0].numpy(), np.ones(parts[0].shape[1])
+        if len(parts) > 1:
+            table, factors = join_parts([part.numpy() for part in parts])
         self.method.select(task, nodes, table, torch.from_numpy(factors).double())
 
     def row_logits(self, rows: Rows) -> Tensor:

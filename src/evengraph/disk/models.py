@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from weakref import ref
@@ -16,21 +16,21 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from evengraph.core.errors import MissingPackageError
+from evengraph.core.files import atomic_file
+from evengraph.core.lazy import is_packed
 from evengraph.core.machine import available_memory, format_size, parse_size
 from evengraph.core.rng import generator
 from evengraph.core.task import HIDDEN_LABEL, Task
-from evengraph.core.wings import is_packed
 from evengraph.datasets import DATASETS
 from evengraph.disk.graphs import check_encoder, memory_to_read
 from evengraph.disk.learners import LEARNERS, Learner, NetworkLearner, TreeLearner
-from evengraph.disk.packed_graph import PackedGraph
-from evengraph.disk.propagation import FLOAT, Progress, Workspace, no_progress
+from evengraph.disk.packed_graph import PackedGraph, Progress, no_progress
+from evengraph.disk.propagation import FLOAT, Workspace
 from evengraph.disk.shards import RowPlan, sharded_rows
 from evengraph.disk.tables import (
     ArrayTable,
     Rows,
     Table,
-    atomic_file,
     features,
     joined_hash,
     row_slices,
@@ -64,18 +64,11 @@ MIN_MEMORY = 32 * 2**20  # to work from disk, besides Python and torch
 SUFFIXES = (".csv", ".parquet", ".npy")
 
 
-def sample_nodes(task: Task, room: int, seed: int) -> Tensor:
-    """The nodes to have in memory, ascending: all, or up to `room` of each kind.
+def sample_nodes(task: Task, seed: int, *, train: int, val: int, others: int = 0) -> Tensor:
+    """Up to so many nodes of each kind, ascending.
 
     Of the training nodes, rare classes keep all; the others share what is left.
     """
-    if task.graph.num_nodes <= room:
-        return torch.arange(task.graph.num_nodes)
-    return sample_labelled(task, (room, room), seed, others=room)
-
-
-def sample_labelled(task: Task, room: tuple[int, int], seed: int, others: int = 0) -> Tensor:
-    """As `sample_nodes`, of training and validation nodes, with a limit for each."""
     random = generator(seed)
 
     def sample(nodes: Tensor, count: int) -> Tensor:
@@ -84,10 +77,9 @@ def sample_labelled(task: Task, room: tuple[int, int], seed: int, others: int = 
         return nodes[torch.randperm(len(nodes), generator=random)[:count]]
 
     labels = task.graph.y[task.train_nodes]
-    counts = torch.bincount(labels, minlength=task.num_classes).tolist()
-    sizes = enumerate(fair_sizes(counts, room[0]))
+    sizes = enumerate(fair_sizes(task.class_counts.tolist(), train))
     parts = [sample(task.train_nodes[labels == label], size) for label, size in sizes]
-    parts.append(sample(task.val_nodes, room[1]))
+    parts.append(sample(task.val_nodes, val))
     if others:
         parts.append(sample((~task.train & ~task.val).nonzero().squeeze(1), others))
     return torch.cat(parts).sort().values
@@ -240,11 +232,14 @@ class DiskGraph:
         if isinstance(learner, NetworkLearner) and not fits:
             self._fit_shards(learner, hide_others(task), room, options)
         elif isinstance(learner, TreeLearner) and learner.method.engine == "lightgbm" and not fits:
-            limits = learner.streamed_rows(self.x.shape[1], task.num_classes)
-            nodes = sample_labelled(task, limits, seed)
+            train, val = learner.streamed_rows(self.x.shape[1], task.num_classes)
+            nodes = sample_nodes(task, seed, train=train, val=val)
             self._fit_part(learner, task, nodes, options, learner.fit_streamed)
+        elif fits:
+            self._fit_part(learner, task, torch.arange(task.graph.num_nodes), options)
         else:
-            nodes = sample_nodes(task, min(room, LARGEST), seed)
+            most = min(room, LARGEST)
+            nodes = sample_nodes(task, seed, train=most, val=most, others=most)
             self._fit_part(learner, task, nodes, options)
         return method
 
@@ -417,14 +412,13 @@ def open_on_disk(
     ranks: Ranks = ALONE,
 ) -> GraphSource:
     """Open a packed graph to work from disk; by default with half of the memory that is free."""
-    if not ranks.is_alone and not is_packed(path):
-        raise ValueError(f"Several processes train packed graphs alone: pack {path} first.")
-    if not Path(path).expanduser().exists() and str(path) not in DATASETS:
-        raise ValueError(f"{path} does not exist.")
     if not is_packed(path):
-        raise ValueError(
-            f"memory is for packed graphs: evengraph pack {path} --out graph makes one."
-        )
+        if not ranks.is_alone:
+            raise ValueError(f"Several processes train packed graphs alone: pack {path} first.")
+        if not Path(path).expanduser().exists() and str(path) not in DATASETS:
+            raise ValueError(f"{path} does not exist.")
+        hint = f"evengraph pack {path} --out graph makes one"
+        raise ValueError(f"memory is for packed graphs: {hint}.")
     limit = available_memory() // (2 * ranks.here) if memory is None else parse_size(memory)
     if memory is not None and limit < MIN_MEMORY:
         raise ValueError(f"memory must be at least {format_size(MIN_MEMORY)}, got {memory}.")
@@ -465,14 +459,17 @@ def write_predictions(
         raise ValueError("This model has no calibrator: it was not saved by TableModel.")
     counts = np.zeros(len(names) + 1, np.int64)
     chosen = np.asarray(disk.packed.y) < 0 if only_unlabelled else np.ones(disk.x.shape[0], bool)
-    with _writer(path, (int(chosen.sum()), len(names))) as write:
+
+    def blocks() -> Iterator[tuple[dict[str, NDArray[Any]], Tensor]]:
         for rows, every in disk.predict(model.method_):
             raw = every[torch.from_numpy(chosen[rows])]
             shown = calibrator(raw) if calibrated and calibrator is not None else raw
             table = _table(model, np.asarray(disk.packed.ids[rows])[chosen[rows]], raw, shown)
             counts[:-1] += np.bincount(shown.argmax(1), minlength=len(names))
             counts[-1] += int(table.get("flagged", np.zeros(1)).sum())
-            write(rows, table, shown)
+            yield table, shown
+
+    _write(path, (int(chosen.sum()), len(names)), blocks())
     result = dict(zip(names, counts[:-1].tolist(), strict=True))
     return result | ({"flagged": int(counts[-1])} if model.info.threshold is not None else {})
 
@@ -493,36 +490,30 @@ def _table(
     return table
 
 
-@contextmanager
-def _writer(
-    path: Path, shape: tuple[int, int]
-) -> Iterator[Callable[[slice, dict[str, NDArray[Any]], Tensor], None]]:
-    """Yield a function that appends a block; the file is renamed at the end."""
-    suffix, pandas = path.suffix.lower(), import_pandas()
-    if suffix == ".parquet":
-        try:
-            import pyarrow as pa
-            from pyarrow.parquet import ParquetWriter
-        except ImportError:
-            message = "pyarrow is not installed; try: pip install pyarrow."
-            raise MissingPackageError(message) from None
-    with atomic_file(path, f".{path.name}.") as file, ExitStack() as opened:
-        if suffix == ".npy":
+def _write(
+    path: Path, shape: tuple[int, int], blocks: Iterator[tuple[dict[str, NDArray[Any]], Tensor]]
+) -> None:
+    """Write tables, or the probabilities beside them, block by block."""
+    with atomic_file(path) as file:
+        if path.suffix.lower() == ".npy":
             header = {"descr": "<f4", "fortran_order": False, "shape": shape}
             np.lib.format.write_array_header_1_0(file, header)
-        writers: list[Any] = []
-
-        def write(rows: slice, table: dict[str, NDArray[Any]], probabilities: Tensor) -> None:
-            if suffix == ".npy":
+            for _, probabilities in blocks:
                 file.write(probabilities.float().contiguous().numpy().tobytes())
-            elif suffix == ".csv":
-                first, options = rows.start == 0, {"index": False, "lineterminator": "\n"}
-                frame = pandas.DataFrame(table)
-                frame.to_csv(file, mode="wb", header=first, float_format="%.6f", **options)
-            else:
-                content = pa.table(table)
-                if not writers:
-                    writers.append(opened.enter_context(ParquetWriter(file, content.schema)))
-                writers[0].write_table(content)
-
-        yield write
+        elif path.suffix.lower() == ".csv":
+            frame, options = import_pandas().DataFrame, {"index": False, "lineterminator": "\n"}
+            for number, (table, _) in enumerate(blocks):
+                first = number == 0
+                frame(table).to_csv(file, mode="wb", header=first, float_format="%.6f", **options)
+        else:
+            try:
+                import pyarrow as pa
+                from pyarrow.parquet import ParquetWriter
+            except ImportError:
+                message = "pyarrow is not installed; try: pip install pyarrow."
+                raise MissingPackageError(message) from None
+            contents = (pa.table(table) for table, _ in blocks)
+            content = next(contents)
+            with ParquetWriter(file, content.schema) as writer:
+                for each in chain([content], contents):
+                    writer.write_table(each)

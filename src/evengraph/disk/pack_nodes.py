@@ -11,9 +11,9 @@ import torch
 from numpy.typing import DTypeLike
 
 from evengraph.core.machine import format_size
-from evengraph.disk.engine import INTEGERS, Engine, Progress, TableFiles, quote_name
+from evengraph.disk.engine import INTEGERS, Engine, TableFiles, quote_name
 from evengraph.disk.graphs import PackWriter
-from evengraph.disk.packed_graph import ArrayFile
+from evengraph.disk.packed_graph import ArrayFile, Progress
 from evengraph.tables import FeatureEncoder, TableColumns
 from evengraph.tables.cells import import_pandas, location
 from evengraph.tables.columns import (

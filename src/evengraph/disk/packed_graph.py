@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from itertools import pairwise
 from pathlib import Path
 from tokenize import TokenError
@@ -18,9 +18,9 @@ from numpy.lib.format import write_array_header_1_0
 from numpy.typing import DTypeLike, NDArray
 
 from evengraph.core.errors import first_line, one_line_errors, short
+from evengraph.core.lazy import PACKED
 from evengraph.core.machine import parse_size
 from evengraph.core.text import html_table
-from evengraph.core.wings import PACKED
 from evengraph.tables.columns import TableColumns
 from evengraph.tables.feature_encoder import FeatureEncoder
 
@@ -44,6 +44,12 @@ MASKS = ("train", "val", "test")
 # what NumPy raises for arrays that are damaged
 UNREADABLE = (OSError, ValueError, EOFError, SyntaxError, TokenError)
 DAMAGE = (*UNREADABLE, MemoryError, OverflowError, Warning)
+# called with the name of a stage and its share that is done, or None if that is not known
+Progress = Callable[[str, float | None], None]
+
+
+def no_progress(stage: str, share: float | None) -> None:
+    """Show nothing."""
 
 
 def check_header(header: Mapping[str, Any]) -> None:
@@ -55,18 +61,16 @@ def check_header(header: Mapping[str, Any]) -> None:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError("class_names must be a list of names")
     nodes, edges, arrays = header["num_nodes"], header["num_edges"], header["arrays"]
-    lengths = {"indptr": nodes + 1, "ids_offsets": nodes + 1, "indices": edges}
-    lengths["edge_weight"] = edges
+    shapes = {"indptr": [nodes + 1], "ids_offsets": [nodes + 1], "indices": [edges]}
+    shapes |= {"edge_weight": [edges], "x": [nodes, header["num_features"]]}
     for name, about in arrays.items():
         parts = (about.get("sha256"), about.get("shape")) if isinstance(about, dict) else ()
         if [type(part) for part in parts] != [str, list]:
             raise ValueError(f"the array {name} must have a dtype, a shape and a sha256")
         if about.get("dtype") not in DTYPES.get(name, ()):
             raise ValueError(f"the array {name} must not have dtype {about.get('dtype')!r:.40}")
-        wanted = [lengths.get(name, nodes)]
-        if name == "x":
-            wanted.append(header["num_features"])
-        if about.get("shape") != wanted and not (name == "ids" and "ids_offsets" in arrays):
+        wanted = shapes.get(name, [nodes])
+        if about["shape"] != wanted and not (name == "ids" and "ids_offsets" in arrays):
             raise ValueError(f"the array {name} must have shape {wanted}")
 
 
@@ -83,9 +87,9 @@ def check_content(packed: PackedGraph) -> None:
             if (np.diff(offsets[start : start + BLOCK + 1]) < 0).any():
                 raise ValueError(f"{name} must run upwards")
     limits = {"indices": (0, packed.num_nodes - 1), "y": (-1, packed.num_classes - 1)}
-    for name in ("indices", "y", "x", "edge_weight"):
-        array = packed.array(name) if name in packed.header["arrays"] else np.empty(0)
-        rows = max(BLOCK // max(array[0].size, 1), 1) if array.size else 1
+    for name in ("indices", "y", "x", *(["edge_weight"] if packed.edge_weight is not None else ())):
+        array = packed.array(name)
+        rows = max(BLOCK // max(array[:1].size, 1), 1)
         for start in range(0, len(array) if array.size else 0, rows):
             block, (low, high) = array[start : start + rows], limits.get(name, (0, 0))
             if name not in limits and not np.isfinite(block).all():
@@ -145,16 +149,13 @@ class TextArray:
         return len(self.offsets) - 1
 
     def __getitem__(self, rows: Any) -> Any:
-        if isinstance(rows, slice):
-            rows = range(len(self))[rows]
-            if rows.step == 1:
-                return self._read(rows.start, max(rows.start, rows.stop))
-        if np.ndim(rows) == 0:
-            row = range(len(self))[int(rows)]
-            return self._read(row, row + 1)[0]
-        rows = np.asarray(rows)
-        rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
-        return _objects([self[int(row)] for row in rows])
+        if isinstance(rows, slice) and rows.step in (None, 1):
+            start, stop, _ = rows.indices(len(self))
+            return self._read(start, max(start, stop))
+        index = np.arange(len(self))[rows]
+        if not index.ndim:
+            return self._read(index, index + 1)[0]
+        return _objects([self[row] for row in index])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return self._read(0, len(self))
@@ -391,11 +392,8 @@ def fitting_rows(
 
 def file_hash(path: Path) -> str:
     """SHA-256 of a file, read in blocks."""
-    digest = sha256()
     with path.open("rb") as file:
-        while block := file.read(1 << 24):
-            digest.update(block)
-    return digest.hexdigest()
+        return file_digest(file, "sha256").hexdigest()
 
 
 def _read_header(path: Path) -> Mapping[str, Any]:

@@ -12,20 +12,18 @@ from typing import Any
 import numpy as np
 
 from evengraph.core.errors import one_line_errors
+from evengraph.core.lazy import is_packed
 from evengraph.core.machine import available_memory, parse_size
-from evengraph.core.wings import is_packed
 from evengraph.datasets import DATASETS, load
 from evengraph.datasets.toy import PairSampler, class_sizes, word_features, word_orders, word_ranks
 from evengraph.disk.engine import (
     STREAMED,
     Engine,
-    Progress,
     TableFiles,
     as_name,
     canonical_ends,
     find_files,
     link,
-    no_progress,
     number_nodes,
     quote_name,
     write_edges,
@@ -40,7 +38,7 @@ from evengraph.disk.pack_nodes import (
     write_roles,
     write_structural,
 )
-from evengraph.disk.packed_graph import ArrayFile, PackedGraph
+from evengraph.disk.packed_graph import ArrayFile, PackedGraph, Progress, no_progress
 from evengraph.tables import NoteKind, TableColumns, open_graph
 from evengraph.tables.cells import check_columns, location
 from evengraph.tables.columns import (

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from evengraph.core.machine import format_size
 from evengraph.core.rng import generator
-from evengraph.disk.packed_graph import PackedGraph, fitting_rows
+from evengraph.disk.packed_graph import PackedGraph, Progress, fitting_rows, no_progress
 from evengraph.disk.tables import (
     ArrayTable,
     ColumnTable,
@@ -54,7 +54,6 @@ SHARE = 0.125  # of the memory for the block of rows that is being made
 CPU = torch.device("cpu")
 GPU_SHARE = 0.8  # of the free memory of a GPU
 VERSION = "1"  # of the results; incremented when the same input gives other numbers
-Progress = Callable[[str, float], None]  # the name of a stage, and the share of it that is done
 MOST_ROWS, LEAST_ROWS = 2**14, 2**8  # of a block
 ROWS_SHARE = 64  # of the memory are in a block; reading and evaluating it takes several copies
 ONE = torch.tensor(1.0)
@@ -62,11 +61,36 @@ SIMILAR_BYTES = 3_000  # per node, while similar nodes are searched for
 
 
 class Operator:
-    """left (A + loops) right, where left and right are diagonal, of a graph and a kind."""
+    """left (A + loops) right, where left and right are diagonal, of a graph and a kind.
+
+    Its blocks stay in memory from step to step where all of them fit.
+    """
 
     def __init__(self, links: PackedGraph, kind: Kind) -> None:
         self.links, self.kind, self.num_nodes = links, kind, links.num_nodes
         self.has_loops = kind in ("symmetric", "row")
+        self.stored: list[Tensor] = []
+
+    def walk(self, start: Tensor, walk: Walk, memory: int) -> Iterator[Tensor]:
+        """Columns after each step, where the start is; the last ones are the result."""
+        room = int(SHARE * memory)
+        every = list(self.blocks(room))
+        left = memory - room - FACTOR * self.num_nodes - BUFFERS * FLOAT * start.numel()
+        keep = KEPT_BYTES * self.num_entries <= left  # all blocks, beside the columns
+        if keep and not self.stored:
+            self.stored = [self.block(rows).to(start.device) for rows in every]
+        current, other = start, torch.empty_like(start)
+        for step in range(walk.steps):
+            made = (self.block(rows).to(start.device) for rows in every)
+            for rows, block in zip(every, self.stored if keep else made, strict=True):
+                moved = product(block, current)
+                if walk.teleport:
+                    moved.mul_(1 - walk.teleport).add_(start[rows] * walk.teleport)
+                other[rows] = moved
+            # the start is needed to the end, if there is a share of it
+            spare = torch.empty_like(start) if step == 0 and walk.teleport else current
+            current, other = other, spare
+            yield current
 
     @property
     def num_entries(self) -> int:
@@ -142,10 +166,6 @@ class Walk(NamedTuple):
         return f"{self.kind} {self.steps} {self.teleport!r}"
 
 
-def no_progress(stage: str, share: float) -> None:
-    """Ignore progress."""
-
-
 @dataclass(frozen=True, eq=False)
 class Workspace:
     """A graph on disk, and where and with how much memory to work on it."""
@@ -170,13 +190,12 @@ class Workspace:
         if not strips:
             return self._complete(result)
         self._check_disk(result, sum(strip.stop - strip.start for strip in strips))
-        # made now: it plans with the memory that is free before columns load
-        matrix = _Blocks(Operator(self.links, walk.kind), self.limit, self.device)
+        matrix, limit = Operator(self.links, walk.kind), self.limit  # free before columns load
 
         def compute(columns: slice) -> None:
             start, width = columns.start / total, (columns.stop - columns.start) / total
             values = self.load(table, columns)
-            for step, after in enumerate(matrix.walk(values, walk), start=1):
+            for step, after in enumerate(matrix.walk(values, walk, limit), start=1):
                 self.progress(stage, start + width * step / walk.steps)
                 values = after
             result.write(columns.start, values.cpu().numpy())
@@ -257,38 +276,6 @@ class Workspace:
         check_disk(self.folder, FLOAT * table.shape[0] * columns, "propagated features")
 
 
-class _Blocks:
-    """The blocks of a matrix; they stay in memory from step to step where all of them fit."""
-
-    def __init__(self, operator: Operator, memory: int, device: torch.device) -> None:
-        self.operator, self.device, self.memory = operator, device, memory
-        self.rows = list(operator.blocks(int(SHARE * memory)))
-        self.stored: list[Tensor] = []
-
-    def walk(self, start: Tensor, walk: Walk) -> Iterator[Tensor]:
-        """The columns after each step; the last ones are the result."""
-        current, other = start, torch.empty_like(start)
-        left = self.memory - int(SHARE * self.memory) - FACTOR * self.operator.num_nodes
-        entries = KEPT_BYTES * self.operator.num_entries
-        keep = entries <= left - BUFFERS * FLOAT * start.numel()  # all of them, beside the columns
-        if keep and not self.stored:
-            self.stored = list(map(self._block, self.rows))
-        for step in range(walk.steps):
-            blocks = self.stored if keep else map(self._block, self.rows)
-            for rows, block in zip(self.rows, blocks, strict=True):
-                moved = product(block, current)
-                if walk.teleport:
-                    moved.mul_(1 - walk.teleport).add_(start[rows] * walk.teleport)
-                other[rows] = moved
-            # the start is needed to the end, if there is a share of it
-            spare = torch.empty_like(start) if step == 0 and walk.teleport else current
-            current, other = other, spare
-            yield current
-
-    def _block(self, rows: slice) -> Tensor:
-        return self.operator.block(rows).to(self.device)
-
-
 @dataclass(frozen=True, eq=False)
 class RowBlocks:
     """Some rows of a table, in an order of their own, in blocks of `size`."""
@@ -336,16 +323,14 @@ def component_table(
     part: Components, x: Table, space: Workspace, walk: Walk, *, fit: bool, stage: str
 ) -> Table:
     """The components of propagated features; `fit` finds them in these features first."""
-    basis, rows = part.basis, x
     if fit:
-        basis, rows = _principal_components(x, space, walk, part.width, stage)
-        part.basis, part.centre = basis, space.ranks.once(lambda: column_means(rows))
+        part.basis, rows = _principal_components(x, space, walk, part.width, stage)
+        part.centre = space.ranks.once(lambda: column_means(rows))
         centred = scaled_table(rows, part.centre, ONE)
         part.scale = space.ranks.once(lambda: scale_of(centred))
-    elif part.width < x.shape[1]:
-        rows = space.propagate(product_table(x, basis), walk, stage)
     else:
-        rows = space.propagate(x, walk, stage)
+        narrow = product_table(x, part.basis) if part.width < x.shape[1] else x
+        rows = space.propagate(narrow, walk, stage)
     return scaled_table(rows, part.centre, part.scale)
 
 

@@ -19,8 +19,9 @@ from torch import Tensor
 
 from evengraph.core.rng import generator
 from evengraph.core.task import Task
-from evengraph.disk.propagation import FLOAT, Progress, Workspace
-from evengraph.disk.tables import Table, scratch_folder, wait_until
+from evengraph.disk.packed_graph import Progress
+from evengraph.disk.propagation import FLOAT, Workspace
+from evengraph.disk.tables import Table, scratch_folder
 from evengraph.training.ranks import Ranks, Shard
 
 SPAN = 10  # epochs on a shard before the next one is loaded, at most
@@ -104,8 +105,8 @@ def sharded_rows(
     nodes, and `stack` turns some into the input of the network.
     """
     widths = {name: table.shape[1] for name, table in tables.items()}
-    rows, ranks = sum(map(len, plan.files.values())), space.ranks
-    with _shared_folder(ranks, space.folder, FLOAT * rows * sum(widths.values())) as folder:
+    needed, ranks = FLOAT * sum(map(len, plan.files.values())) * sum(widths.values()), space.ranks
+    with scratch_folder(space.folder, needed, ranks) as folder:
         ranks.once(lambda: copy_rows(plan.files, tables, folder, space.progress))
         yield ShardedRows(task, plan, folder, widths, stack, ranks, space.device)
 
@@ -196,17 +197,3 @@ def copy_rows(
             for target in targets.unique().tolist():
                 rows[targets == target].numpy().tofile(handles[target])
             progress("rows", min((start + READ) / len(nodes), 1.0))
-
-
-@contextmanager
-def _shared_folder(ranks: Ranks, parent: Path, needed: int) -> Iterator[Path]:
-    """A folder for a time that the first process creates and all of them see."""
-    if ranks.rank:
-        folder = ranks.once(Path)
-        wait_until(folder.exists, str(folder))
-        yield folder
-        ranks.wait()
-        return
-    with scratch_folder(parent, needed) as folder:
-        yield ranks.once(lambda: folder)
-        ranks.wait()  # another process may still read

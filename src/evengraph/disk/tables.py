@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from evengraph.core.files import atomic_file
 from evengraph.core.machine import format_size, is_abandoned, process_mark
 from evengraph.disk.packed_graph import PackedGraph
+from evengraph.training.ranks import ALONE, Ranks
 
 ROWS = 2**16  # rows that are read at a time
 ALL = slice(None)
@@ -181,21 +182,6 @@ def features(graph: PackedGraph) -> ArrayTable:
     return ArrayTable(lambda: graph.array("x"), graph.header["arrays"]["x"]["sha256"])
 
 
-@contextmanager
-def atomic_file(path: Path, prefix: str) -> Iterator[BinaryIO]:
-    """A file to write that gets its name when it is complete, and is removed after an error."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=prefix)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
-
-
 def wait_until(done: Callable[[], bool], what: str) -> None:
     """Wait until what another machine has written is seen from here."""
     started = monotonic()
@@ -215,16 +201,26 @@ def check_disk(folder: Path, needed: int, what: str) -> None:
 
 
 @contextmanager
-def scratch_folder(parent: Path, needed: int) -> Iterator[Path]:
-    """A new folder for so many bytes, removed at the end; after a kill, the next one removes it."""
-    for path in _abandoned(parent, PREFIX):
-        shutil.rmtree(path, ignore_errors=True)
-    check_disk(parent, needed, "rows to learn from")
-    folder = Path(tempfile.mkdtemp(dir=parent, prefix=f"{PREFIX}{process_mark()}"))
+def scratch_folder(parent: Path, needed: int, ranks: Ranks = ALONE) -> Iterator[Path]:
+    """A new folder for so many bytes that all processes see, removed at the end.
+
+    The first process creates it; after a kill, the next one removes it.
+    """
+
+    def create() -> Path:
+        for path in _abandoned(parent, PREFIX):
+            shutil.rmtree(path, ignore_errors=True)
+        check_disk(parent, needed, "rows to learn from")
+        return Path(tempfile.mkdtemp(dir=parent, prefix=f"{PREFIX}{process_mark()}"))
+
+    folder = ranks.once(create)
     try:
+        wait_until(folder.exists, str(folder))
         yield folder
+        ranks.wait()  # another process may still read
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        if not ranks.rank:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _abandoned(folder: Path, prefix: str) -> list[Path]:

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from time import perf_counter
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -26,7 +26,7 @@ from evengraph.core.task import Task
 from evengraph.fast import form_of
 from evengraph.fast.adam import adam_step, bias_corrections, keep_where
 from evengraph.fast.dropout import Noise
-from evengraph.metrics.multiclass import batched_validation_scores, rare_class
+from evengraph.metrics.multiclass import rare_class
 from evengraph.ops.sparse import has_kernels
 from evengraph.training.loop import History, deferred_interrupts, waits_for_gpu, weight_decays
 
@@ -50,7 +50,7 @@ class Fit(NamedTuple):
 class Batching(NamedTuple):
     """How the fits of a method are trained as one batch."""
 
-    train: Callable[[Sequence[Fit], int], Iterator[None]]  # at most so many at a time
+    replicas: Callable[[Sequence[Fit], int], Replicas]  # at most so many at a time
     may_differ: frozenset[str] = frozenset()  # parameters that may differ within a batch
 
 
@@ -79,7 +79,7 @@ def fit_batch(fits: Sequence[Fit], slots: int) -> Iterator[None]:
     """Fit methods that share a batch, at most `slots` at a time."""
     found = batching(fits[0].method)
     assert found is not None
-    yield from found.train(fits, slots)
+    yield from found.replicas(fits, slots).steps()
 
 
 def fit_as_batch(method: Any, task: Task, seed: int) -> bool:
@@ -95,17 +95,26 @@ def fit_as_batch(method: Any, task: Task, seed: int) -> bool:
 
 @dataclass(kw_only=True)
 class Run:
-    """One run: its task, its network with initial weights, and callbacks."""
+    """A fit, its network with initial weights, and seeds."""
 
-    task: Task
-    net: nn.Module
+    fit: Fit
+    net: Any
     noise_seed: int  # of dropout
     on_epoch: Callable[[History], None]  # called for every epoch, some time after it
-    on_end: Callable[[History], None]
+    cluster_seeds: Sequence[int] = ()  # of k-means, one per layer
+
+    @property
+    def method(self) -> Any:
+        """The method to fit."""
+        return self.fit.method
+
+    @property
+    def task(self) -> Task:
+        """Its task."""
+        return self.fit.task
 
 
-R = TypeVar("R", bound=Run)
-Active = dict[int, tuple[R, History, float]]
+Active = dict[int, tuple[Run, History, float]]
 """The run in each slot, its history and its start time."""
 
 
@@ -128,26 +137,23 @@ def stacked(networks: Sequence[nn.Module]) -> nn.Module:
     return batch
 
 
-class Replicas(ABC, Generic[R]):
-    """Runs of one method as a batch, trained as by `train`; subclasses define an epoch."""
+class Replicas(ABC):
+    """Runs of one method on one graph as a batch; subclasses define an epoch.
 
-    def __init__(
-        self,
-        net: nn.Module,
-        slots: int,
-        *,
-        learning_rate: float,
-        weight_decay: float,
-        max_epochs: int,
-        patience: int,
-    ) -> None:
-        self.net = net = stacked([net] * slots)
-        self.slots = slots
-        self.runs: list[R | None] = [None] * slots
-        self.learning_rate, self.decays = learning_rate, weight_decays(net, weight_decay)
-        self.max_epochs, self.patience = max_epochs, patience
-        self.weights = list(net.parameters())
-        self.live = [*self.weights, *net.buffers()]
+    Each run has its own labels and is trained as by `train`. There are fewer than `slots` at a time
+    where memory is short; `width` is that of the widest embeddings.
+    """
+
+    def __init__(self, runs: Sequence[Run], slots: int, width: int) -> None:
+        self.waiting, method, task = list(reversed(runs)), runs[0].method, runs[0].task
+        self.slots = slots = min(slots, len(runs), _slots_in_memory(runs[0], width))
+        self.net: Any = stacked([runs[0].net] * slots)
+        self.runs: list[Any] = [None] * slots  # a `Run` in each slot that is in use
+        self.max_epochs, self.patience = method.max_epochs, method.patience
+        self.learning_rate = method.learning_rate
+        self.decays = weight_decays(self.net, method.weight_decay)
+        self.weights = list(self.net.parameters())
+        self.live = [*self.weights, *self.net.buffers()]
         device = self.weights[0].device
         with torch.no_grad():
             self.best = [tensor.detach().clone() for tensor in self.live]
@@ -160,13 +166,20 @@ class Replicas(ABC, Generic[R]):
         self.row = torch.zeros((), dtype=torch.long, device=device)  # next row of the record
         self.noise = Noise(torch.zeros_like(self.epochs))
         if device.type == "cuda":
-            for module in net.modules():
+            for module in self.net.modules():
                 if hasattr(module, "noise"):
                     module.noise = self.noise  # type: ignore[assignment]
         self.record = torch.zeros(slots, SYNC_EVERY, 2, device=device)
         self.alive_record = torch.zeros(slots, SYNC_EVERY, dtype=torch.bool, device=device)
         self.graph: torch.cuda.CUDAGraph | None = None
         self.recordable = True  # until a rehearsal finds that it is not
+        nodes, self.num_classes = task.graph.num_nodes, task.num_classes
+        max_val = max(int(run.task.val.sum()) for run in runs)
+        self.labels = torch.zeros(slots, nodes, dtype=torch.long, device=device)
+        self.weight = torch.zeros(slots, nodes, device=device)  # in the loss, of labelled nodes
+        self.val = torch.zeros(slots, max_val, dtype=torch.long, device=device)
+        self.counted = torch.zeros(slots, max_val, dtype=torch.bool, device=device)
+        self.rare = torch.full((slots,), NO_CLASS, device=device)
 
     # Defined by a method
 
@@ -175,10 +188,28 @@ class Replicas(ABC, Generic[R]):
         """Loss, with gradients, and score of each run, (R,) and (R,)."""
 
     @abstractmethod
-    def load(self, slot: int, run: R) -> None:
-        """Copy a run's data into its slot; weights and buffers are there already."""
+    def class_weights(self, run: Run) -> Tensor:
+        """Weight of a labelled node of each class in the loss, (C,)."""
 
-    def pause(self, epochs: Mapping[int, int]) -> None:
+    def load(self, slot: int, run: Run) -> None:
+        """Copy labels and their weights into a slot; weights and buffers are there already."""
+        task, labels = run.task, run.task.graph.y
+        self.labels[slot] = torch.where(task.train, labels, 0)
+        weights = self.class_weights(run).float()[self.labels[slot]]
+        self.weight[slot] = torch.where(task.train, weights, 0.0)
+        val = task.val.nonzero().squeeze(1)
+        self.val[slot, : val.numel()] = val
+        self.labels[slot, val] = labels[val]  # weight 0: for the score alone
+        self.counted[slot] = torch.arange(self.val.shape[1], device=val.device) < val.numel()
+        rare = rare_class(task)
+        self.rare[slot] = NO_CLASS if rare is None else rare
+
+    def validation(self, logits: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Labels and logits of the validation nodes, which of them count, and the rare class."""
+        nodes = self.val.unsqueeze(2).expand(-1, -1, self.num_classes)
+        return self.labels.gather(1, self.val), logits.gather(1, nodes), self.counted, self.rare
+
+    def pause(self, epochs: Mapping[int, int]) -> None:  # noqa: B027 - nothing by default
         """Do what is due before the next epoch, given the epoch of the run in each slot."""
 
     def epochs_until_pause(self, epochs: Mapping[int, int]) -> int:
@@ -189,18 +220,12 @@ class Replicas(ABC, Generic[R]):
         """Called when only these slots are left; tensors are indexed already, by first axis."""
         self.runs = [self.runs[slot] for slot in slots]
 
-    @torch.no_grad()
-    def finish(self, slot: int, run: R, history: History) -> None:
-        """Copy the best weights and buffers into the run's network, and free the slot."""
-        tensors = [*run.net.parameters(), *run.net.buffers()]
-        for best, tensor in zip(self.best, tensors, strict=True):
-            tensor.copy_(best[slot])
-        self.runs[slot] = None
-        run.on_end(history)
+    def on_end(self, run: Run) -> None:  # noqa: B027 - nothing by default
+        """Called when a run has its best weights, before others hear of it."""
 
     # The engine
 
-    def steps(self, runs: Sequence[R]) -> Iterator[None]:
+    def steps(self) -> Iterator[None]:
         """Train all runs, as many at a time as there are slots.
 
         It yields while the GPU is busy and the host is idle, so that a second batch can run on its
@@ -208,8 +233,7 @@ class Replicas(ABC, Generic[R]):
         others had not started. A run whose loss is not finite is dropped, and reported by a
         FloatingPointError after the others have finished.
         """
-        waiting = list(reversed(runs))
-        active: Active[R] = {}
+        waiting, active = self.waiting, Active()
         failed: list[str] = []
         unfinished = len(waiting)
         try:
@@ -236,14 +260,14 @@ class Replicas(ABC, Generic[R]):
                 if history.loss:
                     history.interrupted = True
                     del active[slot]
-                    self.finish(slot, run, history)
+                    self._finish(slot, run, history)
                     unfinished -= 1
             if unfinished:
                 raise
         if failed:
             raise FloatingPointError(failed[0])
 
-    def _collect(self, active: Active[R], failed: list[str], *, quiet: bool = False) -> int:
+    def _collect(self, active: Active, failed: list[str], *, quiet: bool = False) -> int:
         """Read new losses and scores, and remove the runs that have stopped; returns how many."""
         # histories are updated even if a callback is interrupted
         rows = int(self.row)
@@ -267,7 +291,7 @@ class Replicas(ABC, Generic[R]):
         for slot in done:
             run, history, _ = active.pop(slot)
             if math.isfinite(history.loss[-1]):
-                self.finish(slot, run, history)
+                self._finish(slot, run, history)
             else:
                 failed.append(
                     f"The loss became {history.loss[-1]} in epoch {history.epochs}; "
@@ -276,7 +300,18 @@ class Replicas(ABC, Generic[R]):
         return len(done)
 
     @torch.no_grad()
-    def _shrink(self, active: Active[R]) -> Active[R]:
+    def _finish(self, slot: int, run: Run, history: History) -> None:
+        """Copy the best weights and buffers into the run's network, and free the slot."""
+        tensors = [*run.net.parameters(), *run.net.buffers()]
+        for best, tensor in zip(self.best, tensors, strict=True):
+            tensor.copy_(best[slot])
+        self.runs[slot] = None
+        run.method.history_.append(history)
+        self.on_end(run)
+        run.fit.on_fitted()
+
+    @torch.no_grad()
+    def _shrink(self, active: Active) -> Active:
         """Drop free slots, which cost as much as others."""
         slots = list(active)
         index = torch.tensor(slots, device=self.alive.device)
@@ -301,7 +336,7 @@ class Replicas(ABC, Generic[R]):
         return {new: active[old] for new, old in enumerate(slots)}
 
     @torch.no_grad()
-    def _start(self, slot: int, run: R) -> None:
+    def _start(self, slot: int, run: Run) -> None:
         """Start a run in a slot."""
         tensors = [*run.net.parameters(), *run.net.buffers()]
         for live, initial in zip(self.live, tensors, strict=True):
@@ -381,48 +416,6 @@ class Replicas(ABC, Generic[R]):
             )
             for tensors, decay in zip(all_tensors, self.decays, strict=True):
                 adam_step(*tensors, best, *rates, weight_decay=decay)
-
-
-class TaskReplicas(Replicas[R], Generic[R]):
-    """Runs on one graph, each with its own labels; fewer than `slots` where memory is short."""
-
-    def __init__(self, runs: Sequence[R], slots: int, width: int, **training: Any) -> None:
-        slots = min(slots, len(runs), _slots_in_memory(runs[0], width))
-        super().__init__(runs[0].net, slots, **training)
-        task, device = runs[0].task, self.alive.device
-        nodes, self.num_classes = task.graph.num_nodes, task.num_classes
-        max_val = max(int(run.task.val.sum()) for run in runs)
-        self.labels = torch.zeros(slots, nodes, dtype=torch.long, device=device)
-        self.weight = torch.zeros(slots, nodes, device=device)  # in the loss, of labelled nodes
-        self.val = torch.zeros(slots, max_val, dtype=torch.long, device=device)
-        self.counted = torch.zeros(slots, max_val, dtype=torch.bool, device=device)
-        self.rare = torch.full((slots,), NO_CLASS, device=device)
-
-    @abstractmethod
-    def class_weights(self, run: R) -> Tensor:
-        """Weight of a labelled node of each class in the loss, (C,)."""
-
-    def load(self, slot: int, run: R) -> None:
-        """Copy labels and their weights into a slot."""
-        task, labels = run.task, run.task.graph.y
-        self.labels[slot] = torch.where(task.train, labels, 0)
-        weights = self.class_weights(run).float()[self.labels[slot]]
-        self.weight[slot] = torch.where(task.train, weights, 0.0)
-        val = task.val.nonzero().squeeze(1)
-        self.val[slot, : val.numel()] = val
-        self.labels[slot, val] = labels[val]  # weight 0: for the score alone
-        self.counted[slot] = torch.arange(self.val.shape[1], device=val.device) < val.numel()
-        rare = rare_class(task)
-        self.rare[slot] = NO_CLASS if rare is None else rare
-
-    def score(self, logits: Tensor) -> Tensor:
-        """The validation score of each run, (R,)."""
-        return batched_validation_scores(*self.validation(logits))
-
-    def validation(self, logits: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Labels and logits of the validation nodes, which of them count, and the rare class."""
-        nodes = self.val.unsqueeze(2).expand(-1, -1, self.num_classes)
-        return self.labels.gather(1, self.val), logits.gather(1, nodes), self.counted, self.rare
 
 
 def _slots_in_memory(run: Run, width: int) -> int:

@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -27,7 +26,7 @@ from evengraph.core.rng import seeded
 from evengraph.core.task import Task
 from evengraph.fast.dropout import Noise, relu_dropout
 from evengraph.fast.kmeans import batched_kmeans, flatten_clusters
-from evengraph.fast.replicas import SYNC_EVERY, Batching, Fit, Run, TaskReplicas, fit_as_batch
+from evengraph.fast.replicas import SYNC_EVERY, Batching, Fit, Replicas, Run, fit_as_batch
 from evengraph.fast.subsets import (
     Subset,
     SubsetMatrix,
@@ -59,7 +58,6 @@ from evengraph.ops.sparse import (
     undirected_matrix,
 )
 from evengraph.ops.structural import bounded_path_weights
-from evengraph.training import History
 
 MAY_DIFFER = frozenset(
     {"clusters_per_class", "threshold", "recluster_every", "pseudo_weight", "class_weights"}
@@ -125,7 +123,7 @@ def embeddings(method: Any, graph: Data) -> tuple[Tensor, Tensor | None]:
         found.append(clusters.assignment)
         return clusters
 
-    joint = net.embed(inputs, recorded)
+    joint = net.embed(net.first_layer(inputs, recorded), inputs, recorded)
     return joint, found[-1] if found else None
 
 
@@ -134,8 +132,6 @@ def remember(method: Any) -> None:
     if method.means_ or not method.num_clusters:
         return
     net, graph, inputs = _quick(method)
-    assert graph is not None
-    assert inputs is not None
     means: dict[int, Tensor] = {}
 
     def clusters(layer: int, embeddings: Tensor | Sparse) -> Clusters:
@@ -144,52 +140,21 @@ def remember(method: Any) -> None:
         return found
 
     with torch.no_grad():
-        net.embed(inputs, clusters)
+        net.embed(net.first_layer(inputs, clusters), inputs, clusters)
     method.means_, method.signatures_ = means, node_signatures(graph.x, graph.edge_index)
 
 
 def batching(method: Any) -> Batching:
     """Runs with the same network, up to the number of clusters."""
-    return Batching(_train_batch, may_differ=MAY_DIFFER)
-
-
-def _train_batch(fits: Sequence[Fit], slots: int) -> Iterator[None]:
-    method = fits[0].method
-    inputs = connect(method, fits[0].task.graph)
-    runs = [_run(fit, inputs) for fit in fits]
-    params = method._training_params()
-    yield from UnifiedReplicas(inputs, runs, slots, method.pseudo_labels, **params).steps(runs)
-
-
-def _run(fit: Fit, inputs: Connectivity) -> UnifiedRun:
-    """A run of `UnifiedReplicas` that fits a method."""
-    method = fit.method
-    with seeded(fit.seed):
-        net = UnifiedNetwork(method, method._new_network())
-        *cluster_seeds, noise_seed = torch.randint(2**31, (method.layers + 1,)).tolist()
-
-    def on_end(history: History) -> None:
-        method.history_.append(history)
-        _set_fitted(method, net, fit.task.graph, inputs)
-        fit.on_fitted()
-
-    return UnifiedRun(
-        task=fit.task,
-        net=net,
-        noise_seed=noise_seed,
-        cluster_seeds=cluster_seeds,
-        method=method,
-        on_epoch=method._report_epoch,
-        on_end=on_end,
-    )
+    return Batching(UnifiedReplicas, may_differ=MAY_DIFFER)
 
 
 class _Quick(NamedTuple):
-    """What is kept beside a fitted method."""
+    """What is kept beside a fitted method; a loaded one may have no graph."""
 
     net: UnifiedNetwork
-    graph: Data | None = None
-    inputs: Connectivity | None = None
+    graph: Any
+    inputs: Any
 
 
 def _set_fitted(method: Any, net: UnifiedNetwork, graph: Data, inputs: Connectivity) -> None:
@@ -213,7 +178,7 @@ def inputs_and_clusters(
 ) -> tuple[UnifiedNetwork, Connectivity, FindClusters]:
     """The network, its inputs of a graph, and the source of the graph's clusters."""
     net, known_graph, inputs = _quick(method)
-    if known_graph is not None and inputs is not None and same_graph(graph, known_graph):
+    if inputs is not None and same_graph(graph, known_graph):
         return net, inputs, net.stored
     inputs = connect(method, graph)
     if not method.num_clusters:
@@ -300,11 +265,19 @@ class UnifiedNetwork(nn.Module):
         """Logits of all nodes, without dropout."""
         return self.logits(self.first_layer(inputs, clusters), inputs, clusters)
 
-    def embed(self, inputs: Connectivity, clusters: FindClusters) -> Tensor:
-        """The outputs of both encoders side by side, without dropout."""
-        joint = self.activate(self.first_layer(inputs, clusters), False)
-        for layer in range(1, len(self.weights)):
-            joint = self.activate(self.layer(layer, joint, inputs, clusters), False)
+    def embed(
+        self,
+        first: Tensor,
+        inputs: Connectivity,
+        clusters: FindClusters,
+        *,
+        dropout: bool = False,
+        layers: int | None = None,
+    ) -> Tensor:
+        """Outputs of all layers, or the first ones, side by side, from that of `first_layer`."""
+        joint = self.activate(first, dropout)
+        for layer in range(1, layers or len(self.weights)):
+            joint = self.activate(self.layer(layer, joint, inputs, clusters), dropout)
         return joint
 
     def first_layer(self, inputs: Connectivity, clusters: FindClusters) -> Tensor:
@@ -322,20 +295,21 @@ class UnifiedNetwork(nn.Module):
     ) -> Tensor:
         """Logits of all nodes, or of selected ones, from the output of `first_layer`."""
         # the logits of a few nodes need the last layer at their neighbours only
-        near, adjacency = None, inputs.adjacency
-        partial = nodes is not None and self.selects(nodes, inputs)
-        if nodes is not None and partial:
-            near, adjacency = self.restrict(nodes, inputs)
-        joint = self.activate(first, dropout)
-        for layer in range(1, len(self.weights)):
-            rows = near if layer == len(self.weights) - 1 else None
-            joint = self.activate(self.layer(layer, joint, inputs, clusters, rows), dropout)
-        if near is not None and len(self.weights) == 1:
-            joint = joint[near]
-        if partial and near is None:  # fewer rows, so propagate before the product
-            return self.classifier.classify_propagated(adjacency @ joint, dropout=dropout)
-        logits: Tensor = self.classifier(joint, adjacency, dropout=dropout)
-        return logits if nodes is None or partial else logits[nodes]
+        if nodes is None or not self.selects(nodes, inputs):
+            joint = self.embed(first, inputs, clusters, dropout=dropout)
+            logits: Tensor = self.classifier(joint, inputs.adjacency, dropout=dropout)
+            return logits if nodes is None else logits[nodes]
+        near, adjacency = self.restrict(nodes, inputs)
+        if near is None:  # fewer rows, so propagate before the product
+            joint = adjacency @ self.embed(first, inputs, clusters, dropout=dropout)
+            return self.classifier.classify_propagated(joint, dropout=dropout)
+        last = len(self.weights) - 1
+        joint = self.embed(first, inputs, clusters, dropout=dropout, layers=max(last, 1))
+        if last:
+            joint = self.activate(self.layer(last, joint, inputs, clusters, near), dropout)
+        joint = joint if last else joint[near]
+        some: Tensor = self.classifier(joint, adjacency, dropout=dropout)
+        return some
 
     def subset_logits(
         self,
@@ -348,9 +322,7 @@ class UnifiedNetwork(nn.Module):
         """Logits, with dropout, of a subset of each replica's nodes, in fixed shapes."""
         # needs shared embeddings and two layers; `near` holds the nodes and their neighbours
         last = len(self.weights) - 1
-        joint = self.activate(first, True)
-        for layer in range(1, last):
-            joint = self.activate(self.layer(layer, joint, inputs, clusters), True)
+        joint = self.embed(first, inputs, clusters, dropout=True, layers=last)
         weights: nn.ParameterDict = self.weights[last]
         semantic = semantic_propagate_subset(joint, clusters(last, joint), near)
         structural = SubsetMatrix(inputs.structural, near) @ joint
@@ -541,29 +513,18 @@ def labelled_weights(class_counts: Tensor, balance: bool, mean_loss: bool = Fals
     return weights / (weights * class_counts).sum() if mean_loss else weights
 
 
-@dataclass(kw_only=True)
-class UnifiedRun(Run):
-    """One run of Uni-GNN."""
-
-    net: UnifiedNetwork
-    cluster_seeds: Sequence[int]  # one per layer
-    method: Any  # whose parameters of `MAY_DIFFER` may differ within a batch
-
-
-class UnifiedReplicas(TaskReplicas[UnifiedRun]):
+class UnifiedReplicas(Replicas):
     """Uni-GNN for several runs on one graph, at most `slots` at a time."""
 
-    def __init__(
-        self,
-        inputs: Connectivity,
-        runs: Sequence[UnifiedRun],
-        slots: int,
-        pseudo_labels: Selection,
-        **training: Any,
-    ) -> None:
+    def __init__(self, fits: Sequence[Fit], slots: int) -> None:
+        method = fits[0].method
+        self.inputs = connect(method, fits[0].task.graph)
+        self.pseudo_labels: Selection = method.pseudo_labels
+        self.stop_on: StopOn = method.stop_on
+        runs = [self._new_run(fit) for fit in fits]
         net = runs[0].net
-        super().__init__(runs, slots, net.width, **training)
-        self.inputs, self.pseudo_labels, device = inputs, pseudo_labels, self.alive.device
+        super().__init__(runs, slots, net.width)
+        device = self.alive.device
         self.max_clusters = max(run.net.num_clusters for run in runs)
         self.layers = len(net.weights)
         self.unlabelled = torch.zeros_like(self.labels, dtype=torch.bool)
@@ -572,14 +533,22 @@ class UnifiedReplicas(TaskReplicas[UnifiedRun]):
         self.pseudo_weight = torch.zeros(self.slots, 1, device=device)
         self.feature_clusters: dict[tuple[int, int], Tensor] = {}
         self.semantic = "semantic" in net.encoders
-        self.stop_on: StopOn = runs[0].method.stop_on
         self.limits = self._limits(runs)
         able = net.share and self.layers > 1 and len(net.encoders) == 2
         self.few = able and 2 * self.limits[1] <= self.labels.shape[1]
         if self.semantic:
             self.prepared = [self._prepare(layer) for layer in range(self.layers)]
 
-    def _limits(self, runs: Sequence[UnifiedRun]) -> tuple[int, int]:
+    @staticmethod
+    def _new_run(fit: Fit) -> Run:
+        method = fit.method
+        with seeded(fit.seed):
+            net = UnifiedNetwork(method, method._new_network())
+            *seeds, last = torch.randint(2**31, (method.layers + 1,)).tolist()
+        hear = method._report_epoch
+        return Run(fit=fit, net=net, noise_seed=last, on_epoch=hear, cluster_seeds=seeds)
+
+    def _limits(self, runs: Sequence[Run]) -> tuple[int, int]:
         """Maximum number of examples of a run, and of these with their neighbours."""
         nodes = self.labels.shape[1]
         examples = 0
@@ -590,12 +559,12 @@ class UnifiedReplicas(TaskReplicas[UnifiedRun]):
         degrees = self.inputs.adjacency.matrix.crow_indices().diff()
         return examples, int(degrees.topk(examples).values.sum())
 
-    def class_weights(self, run: UnifiedRun) -> Tensor:
+    def class_weights(self, run: Run) -> Tensor:
         """As in a single run."""
         method = run.method
         return labelled_weights(run.task.class_counts, method.class_weights, method.mean_loss)
 
-    def load(self, slot: int, run: UnifiedRun) -> None:
+    def load(self, slot: int, run: Run) -> None:
         """Copy parameters and the clusters of the features into a slot."""
         super().load(slot, run)
         counts = run.task.class_counts
@@ -613,12 +582,13 @@ class UnifiedReplicas(TaskReplicas[UnifiedRun]):
 
     def epoch(self) -> tuple[Tensor, Tensor]:
         """As in a single run; clusters are found in `pause`."""
-        net: UnifiedNetwork = self.net  # type: ignore[assignment]
-        return unified_epoch(net, self.inputs, self.stored, select=self._select, score=self.score)
-
-    def score(self, logits: Tensor) -> Tensor:
-        """What early stopping maximises, of each run, (R,)."""
-        return batched_stopping_scores(self.stop_on, *self.validation(logits))
+        return unified_epoch(
+            self.net,
+            self.inputs,
+            self.stored,
+            select=self._select,
+            score=lambda logits: batched_stopping_scores(self.stop_on, *self.validation(logits)),
+        )
 
     def _select(self, logits: Tensor) -> Examples:
         probabilities = logits.softmax(-1)
@@ -659,13 +629,8 @@ class UnifiedReplicas(TaskReplicas[UnifiedRun]):
 
     def epochs_until_pause(self, epochs: Mapping[int, int]) -> int:
         """Epochs until some run is clustered again."""
-        steps = [(self._run(slot).method.recluster_every, epoch) for slot, epoch in epochs.items()]
+        steps = [(self.runs[slot].method.recluster_every, epoch) for slot, epoch in epochs.items()]
         return min((every - epoch % every for every, epoch in steps if every), default=SYNC_EVERY)
-
-    def _run(self, slot: int) -> UnifiedRun:
-        run = self.runs[slot]
-        assert run is not None
-        return run
 
     @torch.no_grad()
     def pause(self, epochs: Mapping[int, int]) -> None:
@@ -673,23 +638,21 @@ class UnifiedReplicas(TaskReplicas[UnifiedRun]):
         if not self.semantic:
             return
         fresh = [slot for slot, epoch in epochs.items() if epoch == 0]
-        every = {slot: self._run(slot).method.recluster_every for slot in epochs}
+        every = {slot: self.runs[slot].method.recluster_every for slot in epochs}
         due = [s for s, epoch in epochs.items() if epoch and every[s] and epoch % every[s] == 0]
         if not fresh and not due:
             return
         if fresh:
             self._refresh(0)
-        net: UnifiedNetwork = self.net  # type: ignore[assignment]
+        net = self.net
         joint = net.activate(net.first_layer(self.inputs, self.stored), False)
         for layer in range(1, self.layers):
             buffer = net.get_buffer(f"clusters_{layer}")
             for slots, warm_start in ((fresh, False), (due, True)):
                 if slots:
-                    runs = [self._run(slot) for slot in slots]
-                    rows = net.cluster_rows(joint[slots])
-                    assert isinstance(rows, Tensor)
+                    runs = [self.runs[slot] for slot in slots]
                     buffer[slots] = batched_kmeans(
-                        rows,
+                        net.cluster_rows(joint[slots]),
                         [run.net.num_clusters for run in runs],
                         seeds=[run.cluster_seeds[layer] for run in runs],
                         start=buffer[slots] if warm_start else None,
@@ -704,7 +667,7 @@ class UnifiedReplicas(TaskReplicas[UnifiedRun]):
         if self.semantic:
             self.prepared = [self._prepare(layer) for layer in range(self.layers)]
 
-    def finish(self, slot: int, run: UnifiedRun, history: History) -> None:
+    def on_end(self, run: Run) -> None:
         """Use the clusters that belong to the best weights."""
         run.net.clear_cache()
-        super().finish(slot, run, history)
+        _set_fitted(run.method, run.net, run.task.graph, self.inputs)

@@ -1,9 +1,9 @@
-"""inspect_graph: measure a graph before training."""
+"""inspect_graph: measure a graph before training, and say in sentences what that means."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -14,8 +14,6 @@ from torch_geometric.data import Data
 
 from evengraph.core.errors import ArgumentError
 from evengraph.core.task import edge_weight
-from evengraph.inspection.findings import Finding, find, recommend
-from evengraph.inspection.leaks import Leak, leaks_in_features, leaks_in_table
 from evengraph.inspection.measures import (
     Bools,
     Components,
@@ -25,17 +23,23 @@ from evengraph.inspection.measures import (
     Homophily,
     Ints,
     Labels,
+    Leak,
     Matrix,
     Reach,
     component_ids,
     count_components,
     count_degrees,
     count_labels,
+    leaks_in_features,
+    leaks_in_table,
     measure_features,
     measure_homophily,
     measure_reach,
     read_edges,
 )
+from evengraph.methods import METHODS
+from evengraph.metrics.multiclass import has_rare_class
+from evengraph.tables.columns import doubtful_classes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,3 +197,319 @@ def _features(graph: Data) -> Matrix:
 
 def _numpy(tensor: Tensor) -> Matrix:
     return np.asarray(tensor.detach().cpu().numpy())
+
+
+LEVELS = ("warning", "note", "good")
+
+BALANCED = 1.5  # largest class over smallest: classes up to this ratio count as balanced
+VERY_IMBALANCED = 10.0
+FEW_LABELS = 5  # labelled nodes of a class; scores of fewer are unreliable
+FEW_EDGES = 30  # edges between labelled nodes; fewer say nothing about homophily
+HELPFUL = 0.3  # adjusted homophily from which neighbours are a good guide
+MISLEADING = 0.1  # adjusted homophily below which they are not
+LOW_CLASS_HOMOPHILY = 0.25  # share of a class's neighbours that are of the class
+NEAR_HOPS = 2  # depth of a usual graph network
+OUT_OF_REACH = 0.25  # share of nodes too far from a class that makes it under-reached
+MANY_CUT_OFF = 0.05  # share of nodes without neighbours, or in components without a label
+MANY_DUPLICATES = 0.01  # share of nodes with the features of another
+FEW_DISTINCT = 0.5  # share of duplicates from which the features are simply few
+MOST_LISTED = 5  # findings of one kind; further ones are summarised
+ON_EDGES = ("neighbours", "reach", "parts")  # topics of which there is nothing to say without edges
+LEAK_TEXTS = {
+    "copy": ("warning", "{0} is a copy of the label: remove it."),
+    "label": ("warning", "{0} alone almost determines the label: remove it."),
+    "class": (
+        "warning",
+        "{0} alone almost determines {1}: remove it unless it will be known for new nodes as well.",
+    ),
+    "id": ("note", "{0} has a different value in every row, like an id: remove it."),
+}
+
+Sentences = Iterator[tuple[str, str]]  # level and text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One sentence about a graph."""
+
+    level: str  # "warning", "note" or "good"
+    topic: str
+    text: str
+
+
+def find(inspection: Inspection) -> tuple[Finding, ...]:
+    """All findings, warnings first."""
+    labels, features, num_nodes = inspection.labels, inspection.features, inspection.num_nodes
+    topics = {
+        "unlabelled": _about_doubtful_classes(labels),
+        "leaks": _about_leaks(inspection.leaks, features),
+        "classes": _about_classes(labels),
+        "labels": _about_labels(labels),
+        "neighbours": _about_neighbours(inspection.homophily, labels),
+        "reach": _about_reach(inspection.reach, labels),
+        "parts": _about_components(inspection.degrees, inspection.components, num_nodes),
+        "edges": _about_edges(inspection.edges),
+        "features": _about_features(features),
+        "duplicates": _about_duplicates(features, num_nodes),
+    }
+    findings = [
+        Finding(level=level, topic=topic, text=capitalise(text))
+        for topic, sentences in topics.items()
+        if inspection.edges.pairs or topic not in ON_EDGES
+        for level, text in sentences
+    ]
+    return tuple(sorted(findings, key=lambda finding: LEVELS.index(finding.level)))
+
+
+def percent(share: float) -> str:
+    """A share in whole percent that is never rounded to 0% or 100%."""
+    if 0 < share < 0.01:
+        return "less than 1%"
+    if 0.99 < share < 1:
+        return "more than 99%"
+    return f"{100 * share:.0f}%"
+
+
+def _about_doubtful_classes(labels: Labels) -> Sentences:
+    if words := doubtful_classes(labels.names):
+        text = f"Class {join_names(words)} may mean unlabelled, but counts as a class here: if it "
+        yield "warning", f"{text}does, set --unlabelled first, since every number will change."
+
+
+def _about_leaks(leaks: Sequence[Leak], features: Features) -> Sentences:
+    if features.count and not leaks:
+        yield "good", "No single feature reveals the label."
+    for kind, (level, text) in LEAK_TEXTS.items():
+        columns = [leak for leak in leaks if leak.kind == kind]
+        for leak in columns[:MOST_LISTED]:
+            column = (
+                leak.column if leak.column.startswith("feature ") else f"column {leak.column!r}"
+            )
+            yield level, text.format(column, _class(leak.class_name or ""))
+        if more := [leak.column for leak in columns[MOST_LISTED:]]:
+            yield level, f"The same holds for {len(more)} more: {join_names(more)}."
+
+
+def _about_classes(labels: Labels) -> Sentences:
+    counts = dict(zip(labels.names, labels.labelled, strict=True))
+    if missing := [name for name, count in counts.items() if count == 0]:
+        yield "warning", f"No node of {join_names(missing)} is labelled: no method can learn it."
+    if few := {name: count for name, count in counts.items() if 0 < count < FEW_LABELS}:
+        low, high = min(few.values()), max(few.values())
+        number = _count(high, "labelled node") if low == high else f"{low} to {high} labelled nodes"
+        has = "has" if len(few) == 1 else "have"
+        text = f"{join_names(list(few))} {has} only {number}: scores of so few vary widely between"
+        yield "warning", f"{text} runs."
+    present = {name: count for name, count in counts.items() if count > 0}
+    if len(present) < 2:
+        yield "warning", f"All labelled nodes are of {join_names(list(present))}."
+    elif labels.ratio is not None:
+        smallest, largest = (pick(present, key=counts.__getitem__) for pick in (min, max))
+        low, high = counts[smallest], counts[largest]
+        if labels.ratio <= BALANCED:
+            yield "good", f"The classes are balanced: {low:,} to {high:,} labelled nodes."
+            return
+        ratio = f"{labels.ratio:.0f}" if labels.ratio >= 10 else f"{labels.ratio:.1f}"
+        text = f"The smallest, {_class(smallest)}, has {_count(low, 'labelled node')}, the largest,"
+        text += f" {_class(largest)}, has {high:,}: {ratio.removesuffix('.0')} times as many."
+        yield "warning" if labels.ratio >= VERY_IMBALANCED else "note", text
+
+
+def _about_labels(labels: Labels) -> Sentences:
+    if labels.num_unlabelled and sum(count > 0 for count in labels.labelled) > 1:
+        total = labels.num_labelled + labels.num_unlabelled
+        share = percent(labels.labelled_share)
+        yield "note", f"{labels.num_labelled:,} of {total:,} nodes are labelled ({share})."
+
+
+def _about_neighbours(homophily: Homophily, labels: Labels) -> Sentences:
+    if homophily.edges < FEW_EDGES or homophily.edge is None:
+        edges = {0: "No edge joins", 1: "Only 1 edge joins"}
+        text = edges.get(homophily.edges, f"Only {homophily.edges} edges join")
+        text += " two labelled nodes: too few to tell whether neighbours share a class."
+        yield "note", text
+        return
+    if homophily.adjusted is None or homophily.by_chance is None:
+        yield "note", "All edges between labelled nodes join nodes of one class."
+        return
+    text = f"Neighbours share a class on {percent(homophily.edge)} of edges "
+    text += f"({percent(homophily.by_chance)} expected by chance): "
+    if homophily.adjusted < MISLEADING:
+        text += "a method that relies on neighbours may mislead; compare with GraphSAGE."
+        yield "warning", text
+        return
+    little = "the graph may help a little; compare with a model that ignores edges."
+    helps = homophily.adjusted >= HELPFUL
+    yield ("good", f"{text}the graph can help.") if helps else ("note", f"{text}{little}")
+    classes = zip(homophily.per_class, labels.names, homophily.neighbours, strict=True)
+    total = sum(homophily.neighbours)
+    low = [
+        (share, count / total, name)
+        for share, name, count in classes
+        if share is not None and share < LOW_CLASS_HOMOPHILY and count >= FEW_EDGES
+    ]
+    for share, chance, name in sorted(low)[:MOST_LISTED]:
+        text = f"Only {percent(share)} of the neighbours of {_class(name)} are of that class "
+        text += f"({percent(chance)} expected by chance): "
+        yield "note", f"{text}features must tell it apart."
+
+
+def _about_reach(reach: Reach, labels: Labels) -> Sentences:
+    if not reach.nodes:
+        return
+    hops = min(NEAR_HOPS, reach.hops)
+    near, layers = _count(hops, "hop"), _count(hops, "layer")
+    shares = zip(far_shares(reach), labels.names, labels.labelled, strict=True)
+    worst, name = max(((share, name) for share, name, count in shares if count), key=lambda p: p[0])
+    if worst >= OUT_OF_REACH:
+        text = f"{percent(worst)} of the unlabelled nodes are more than {near} from any labelled "
+        text += f"node of {_class(name)}: a network of {layers} sees none of its labels there."
+        yield "note", text
+    else:
+        text = f"At least {percent(1 - worst)} of the unlabelled nodes are within {near} of a "
+        yield "good", f"{text}labelled node of every class."
+    if reach.beyond:
+        text = f"{percent(reach.beyond / reach.nodes)} of the unlabelled nodes ({reach.beyond:,}) "
+        text += f"are more than {_count(reach.hops, 'hop')} from every labelled node: "
+        yield "note", f"{text}edges hardly help there."
+
+
+def _about_components(degrees: Degrees, components: Components, num_nodes: int) -> Sentences:
+    if degrees.isolated:
+        share = degrees.isolated_share
+        text = f"{percent(share)} of the nodes ({degrees.isolated:,}) have no neighbours: the "
+        level = "warning" if share >= MANY_CUT_OFF else "note"
+        yield level, f"{text}graph does not help there."
+    elif components.count == 1:
+        yield "good", "The graph is connected."
+    if components.unlabelled:
+        share = components.unlabelled_nodes / num_nodes
+        text = f"{components.unlabelled:,} of {components.count:,} components hold no labelled node"
+        level = "warning" if share >= MANY_CUT_OFF else "note"
+        yield level, f"{text} ({percent(share)} of all nodes): no path leads there from a label."
+
+
+def _about_edges(edges: Edges) -> Sentences:
+    if not edges.pairs:
+        text = "There are no edges between different nodes: use a model that ignores edges."
+        yield "warning", text
+    if edges.repeated:
+        yield "note", f"{edges.repeated:,} edges are listed more than once; repeats are ignored."
+    if edges.to_itself:
+        yield "note", f"{_count(edges.to_itself, 'self-loop')} ignored."
+    if edges.directed:
+        share = percent(edges.one_way / edges.pairs)
+        text = f"{share} of the edges are listed in one direction only; this inspection reads them "
+        yield "note", f"{text}in both."
+
+
+def _about_features(features: Features) -> Sentences:
+    if not features.count:
+        yield "warning", "There are no features: only edges can tell nodes apart."
+        return
+    if features.missing:
+        text = f"{features.missing:,} feature values are missing or infinite: fill them in first."
+        yield "warning", text
+    if features.constant:
+        kind = " that are not hashed text" if features.hashed else ""
+        has = "has" if features.constant == 1 else "have"
+        text = f"{features.constant:,} of {features.count - features.hashed:,} features{kind}"
+        yield "note", f"{text} {has} the same value for every node."
+    if features.empty_nodes:
+        has = "has" if features.empty_nodes == 1 else "have"
+        yield "note", f"{_count(features.empty_nodes, 'node')} {has} only zero features."
+
+
+def _about_duplicates(features: Features, num_nodes: int) -> Sentences:
+    share = features.duplicate_nodes / num_nodes
+    if not features.count:
+        return
+    if share >= FEW_DISTINCT:
+        distinct = num_nodes - features.duplicate_nodes - max(features.empty_nodes - 1, 0)
+        yield "note", f"Features alone distinguish only {distinct:,} kinds of nodes."
+    elif share >= MANY_DUPLICATES:
+        text = f"{percent(share)} of the nodes have the same features as another: check that no "
+        yield "note", f"{text}node is listed twice."
+    if features.conflicting_nodes:
+        text = f"{features.conflicting_nodes:,} labelled nodes have the same features as a node of "
+        yield "note", f"{text}another class."
+
+
+def far_shares(reach: Reach) -> list[float]:
+    """For each class, the share of the unlabelled nodes that are not near it."""
+    near = min(NEAR_HOPS, reach.hops) - 1
+    return [1 - counts[near] / reach.nodes for counts in reach.per_class]
+
+
+def _class(name: str) -> str:
+    """A class in the middle of a sentence; unnamed classes are already called "class 3"."""
+    return name if name.startswith("class ") else f"class {name!r}"
+
+
+def join_names(names: Sequence[str]) -> str:
+    """'a', 'b' and 'c'; only the first few of many."""
+    quoted = [repr(name) for name in names]
+    if len(quoted) > MOST_LISTED:
+        quoted[MOST_LISTED:] = [f"{len(quoted) - MOST_LISTED} more"]
+    return " and ".join([", ".join(quoted[:-1]), quoted[-1]] if len(quoted) > 1 else quoted)
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def capitalise(text: str) -> str:
+    """Capitalise the first letter only."""
+    return text[:1].upper() + text[1:]
+
+
+IMBALANCED = 3.0  # largest class over smallest: from here accuracy is misleading
+
+# Methods to compare on GraphSAGE where neighbours differ in class, and the options that do so.
+HETEROPHILY_METHODS = ",".join(name for name, kind in METHODS.items() if kind.suits_heterophily)
+HETEROPHILY_OPTIONS = ("--method", HETEROPHILY_METHODS, "--set", "backbone=sage")
+BASELINE = next(kind.title for kind in METHODS.values() if kind.role == "baseline")
+
+
+def avoids_neighbours(inspection: Inspection) -> bool:
+    """Whether neighbours mislead, so that methods must separate a node from them."""
+    adjusted, edges = inspection.homophily.adjusted, inspection.homophily.edges
+    return adjusted is not None and edges >= FEW_EDGES and adjusted < MISLEADING
+
+
+def recommend(inspection: Inspection) -> tuple[str, ...]:
+    """Recommended next steps, in sentences."""
+    labels, reach = inspection.labels, inspection.reach
+    sentences = []
+    if leaky := [leak.column for leak in inspection.leaks if leak.kind != "id"]:
+        sentences.append(f"First remove {join_names(leaky)} from the features.")
+    if sum(count > 0 for count in labels.labelled) < 2:
+        return (*sentences, "Label nodes of at least two classes before training.")
+    imbalanced = labels.ratio is not None and labels.ratio >= IMBALANCED
+    far = reach.nodes > 0 and max(far_shares(reach)) >= OUT_OF_REACH
+    if not inspection.edges.pairs:
+        sentences.append("Without edges, use the default, which includes models of features alone.")
+    elif avoids_neighbours(inspection):
+        sentences.append(
+            "Compare methods on GraphSAGE, which separates a node from its neighbours, including "
+            "models that ignore edges; the default includes some of them."
+        )
+    elif imbalanced or far:
+        reasons = ["classes are imbalanced"] * imbalanced
+        reasons += ["many nodes are far from labels"] * far
+        *titles, last = [kind.title for kind in METHODS.values() if kind.portfolio]
+        sentences.append(
+            f"{capitalise(' and '.join(reasons))}: use the default, which selects among "
+            f"{', '.join(titles)} and {last}, or compare them with {BASELINE}."
+        )
+    else:
+        sentences.append(f"A plain {BASELINE} may be enough; compare it with the default.")
+    if imbalanced:
+        share = percent(max(labels.labelled) / labels.num_labelled)
+        rare = has_rare_class(labels.labelled)
+        other = "the average precision of the rarer class" if rare else "Macro-F1"
+        sentences.append(
+            f"Judge by balanced accuracy or {other}: always predicting the largest class would "
+            f"be correct for {share} of the labelled nodes."
+        )
+    return tuple(sentences)

@@ -275,10 +275,10 @@ def _display(
 
 def _line(row: Row, best: dict[str, tuple[float, str]]) -> str:
     """The best run so far in the setting of a row."""
-    from evengraph.lab.pages import setting_of
+    from evengraph.lab.store import setting_name
     from evengraph.methods import METHODS
 
-    name = " ".join(setting_of(row.job))
+    name = setting_name(row.job.dataset, row.job.imbalance, row.job.imbalance_fields)
     if row.done:
         score = float(row.outcome["validation"])
         best[name] = max(best.get(name, (-1.0, "")), (score, METHODS[row.job.method].title))

@@ -28,7 +28,7 @@ from evengraph.lab.results import (
     load_experiments,
     variant_gaps,
 )
-from evengraph.lab.store import JobSpec, Row, RunGroup, Store
+from evengraph.lab.store import Row, RunGroup, Store
 from evengraph.lab.tables import (
     TITLES,
     Table,
@@ -303,12 +303,9 @@ def _details(title: str, table: Table, experiment: str) -> Markup:
     """Fold a table under its title."""
     header, *rows = table
     head = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in header)))
-    body = [
-        tag("tr", tag("th", first, scope="row"), *(tag("td", text or "–") for text in rest))
-        for first, *rest in rows
-    ]
+    body = [page.table_row(first, (text or "–" for text in rest)) for first, *rest in rows]
     content = tag("table", head, tag("tbody", *body), class_="figures")
-    return tag("details", tag("summary", title), page.scroll(content, f"{title}, {experiment}"))
+    return page.folded(title, page.scroll(content, f"{title}, {experiment}"))
 
 
 MOST_RINGS = 50  # of single seeds, in a row
@@ -512,15 +509,9 @@ def selected_params(results: ExperimentResults) -> list[str]:
     ]
 
 
-def setting_of(job: JobSpec | RunGroup) -> tuple[str, str]:
-    """Data set and split protocol of runs, such as `cora` and `step 3 0.1`."""
-    varied = (job.imbalance_fields.get(name) for name in ("minority", "ratio"))
-    return job.dataset, " ".join([job.imbalance, *(str(v) for v in varied if v is not None)])
-
-
 def averaged_settings(groups: Sequence[RunGroup]) -> list[str]:
     """A sentence where a method has runs of several settings."""
-    if all(group.settings == 1 for group in groups):
+    if all(group.tried == 1 for group in groups):
         return []
     return [
         "Runs of several settings have no mean here: it would count settings that were tried and "
@@ -532,17 +523,12 @@ def averaged_settings(groups: Sequence[RunGroup]) -> list[str]:
 def runs_table(groups: Sequence[RunGroup]) -> TerminalTable:
     """Means of `RUN_VALUES`, one line per method under its setting."""
     table = plain_table(["method"], ("runs", "failed", *TITLES.values(), "val", "seconds"))
-    settings: dict[str, dict[str, RunGroup]] = {}
-    for group in groups:
-        methods = settings.setdefault(", ".join(setting_of(group)), {})
-        before = methods.get(group.method)
-        methods[group.method] = group if before is None else before.joined(group)
-    for setting, methods in settings.items():
+    for setting in dict.fromkeys(group.setting for group in groups):
         table.add_row(f"[bold]{escape(setting)}[/]")
-        for group in methods.values():
+        for group in (group for group in groups if group.setting == setting):
             means = ["" if mean is None else f"{mean:.1f}" for mean in group.means]
             name = f"  {escape(group.method)}"
-            if group.settings > 1:
-                name, means[:-1] = f"{name}, {group.settings} settings", [DASH] * (len(means) - 1)
+            if group.tried > 1:
+                name, means[:-1] = f"{name}, {group.tried} settings", [DASH] * (len(means) - 1)
             table.add_row(name, str(group.runs), str(group.failed), *means)
     return table

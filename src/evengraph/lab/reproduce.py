@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from evengraph.core.records import Record
+from evengraph.core.task import Record
 from evengraph.lab.sources import finished_mark
 from evengraph.lab.spec import Entry, Fields, Setup, Spec, is_range
 from evengraph.lab.store import Holder, JobSpec, Row, Store

@@ -7,8 +7,9 @@ import json
 import os
 import socket
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from functools import cache, cached_property
@@ -57,10 +58,7 @@ CREATE TABLE IF NOT EXISTS claims (
 );
 """
 
-with closing(sqlite3.connect(":memory:")) as _base:
-    _base.executescript(TABLES)
-    COLUMNS = columns_of(_base)
-ADDED = COLUMNS["claims"][4:]  # columns of claims that stores of earlier versions lack
+LATER = ("boot", "started")  # columns of claims that stores of earlier versions lack
 
 
 # Jobs and rows.
@@ -99,6 +97,7 @@ class JobSpec:
 
 
 _JOB_FIELDS = tuple(item.name for item in fields(JobSpec))
+_COLUMNS = ", ".join(("key", *_JOB_FIELDS, "status", "reason", "outcome", "environment", "created"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,30 +140,18 @@ class Row:
 class RunGroup(NamedTuple):
     """Runs of one method in one setting."""
 
-    dataset: str
-    imbalance: str
-    imbalance_fields: Mapping[str, Any]
+    setting: str
     method: str
     runs: int
     failed: int
     means: Sequence[float | None]  # None if a run that is done has no such value
-    settings: int = 1  # parameters of the method that were tried, such as those of a grid
+    tried: int = 1  # parameters of the method, such as those of a grid
 
-    def joined(self, other: RunGroup) -> RunGroup:
-        """Both groups as one."""
-        done, more = self.runs - self.failed, other.runs - other.failed
 
-        def mean(one: float | None, two: float | None) -> float | None:
-            if not done or not more:
-                return one if done else two
-            return None if one is None or two is None else (one * done + two * more) / (done + more)
-
-        return self._replace(
-            runs=self.runs + other.runs,
-            failed=self.failed + other.failed,
-            means=[mean(*pair) for pair in zip(self.means, other.means, strict=True)],
-            settings=max(self.settings, other.settings),
-        )
+def setting_name(dataset: str, imbalance: str, params: Mapping[str, Any]) -> str:
+    """Data set and split protocol of runs, such as `cora, step 3 0.1`."""
+    varied = (params.get(name) for name in ("minority", "ratio"))
+    return f"{dataset}, {' '.join([imbalance, *(str(v) for v in varied if v is not None)])}"
 
 
 def _normalize(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -188,22 +175,15 @@ class DamagedRowError(ValueError):
 
 
 class _LazyOutcome(Mapping[str, Any]):
-    """An outcome as text, parsed at each use: a tenth of the memory.
+    """An outcome as text, parsed at each use: a tenth of the memory."""
 
-    With `parts`, the text is a list that begins with their values.
-    """
+    __slots__ = ("text",)
 
-    __slots__ = ("parts", "text")
-
-    def __init__(self, text: str, parts: Sequence[str] = ()) -> None:
-        self.text, self.parts = text, parts
+    def __init__(self, text: str) -> None:
+        self.text = text
 
     def _content(self) -> dict[str, Any]:
-        content = json.loads(self.text)
-        if self.parts:
-            values = zip(self.parts, content, strict=False)
-            content = {name: value for name, value in values if value is not None}
-        return content  # type: ignore[no-any-return]
+        return json.loads(self.text)  # type: ignore[no-any-return]
 
     def __getitem__(self, name: str) -> Any:
         return self._content()[name]
@@ -228,19 +208,17 @@ class _RowReader:
         self._environments: dict[Any, Mapping[str, Any]] = {}
 
     def read(self, columns: Sequence[Any]) -> Row:
-        """One row from what `_select_rows` selects; raises DamagedRowError."""
-        _, *stem, seed, status, reason, environment, created, text, whole = columns
-        done, outcome = status == "done", None
-        if not whole or not isinstance(text, str):  # SQLite takes bytes for JSON, but not NaN
-            content = _parsed("outcome", text)
-            if done and not isinstance(content.get("metrics"), dict):
-                raise DamagedRowError("outcome has no metrics")
-            if done and not isinstance(content.get("validation"), int | float):
-                raise DamagedRowError("outcome has no validation score")
-            if self.parts:  # which SQLite could not extract
-                outcome = {n: content[n] for n in self.parts if content.get(n) is not None}
+        """One row from its `_COLUMNS`; raises DamagedRowError."""
+        _, *stem, seed, status, reason, text, environment, created = columns
+        done, content = status == "done", _parsed("outcome", text)
         if status not in ("done", "failed"):
             raise DamagedRowError("status is neither done nor failed")
+        if done and not isinstance(content.get("metrics"), dict):
+            raise DamagedRowError("outcome has no metrics")
+        if done and not isinstance(content.get("validation"), int | float):
+            raise DamagedRowError("outcome has no validation score")
+        if self.parts:
+            text = json.dumps({n: content[n] for n in self.parts if content.get(n) is not None})
         if (key := tuple(stem)) not in self._jobs:
             values = {n: _check(n, part, str) for n, part in zip(_JOB_FIELDS, key, strict=False)}
             for name in ("imbalance_fields", "method_fields"):
@@ -252,7 +230,7 @@ class _RowReader:
             job=self._jobs[key].with_seed(_check("seed", seed, int)),
             status="done" if done else "failed",  # not one string per row
             reason=_check("reason", reason, str),
-            outcome=_LazyOutcome(text, self.parts) if outcome is None else outcome,
+            outcome=_LazyOutcome(text),
             environment=self._environments[environment],
             created=intern(_check("created", created, str)),
         )
@@ -276,73 +254,35 @@ def _parsed(name: str, text: Any) -> dict[str, Any]:
     return value
 
 
-# SQL. Means are computed by SQLite: to make rows of many thousand runs takes many times longer.
-
-# Python writes NaN and Infinity, which SQLite cannot read
-_WITHOUT_NAN = """CASE WHEN json_valid(outcome) THEN outcome ELSE
-replace(replace(replace(outcome, '-Infinity', 'null'), 'Infinity', 'null'), 'NaN', 'null') END"""
-
-
-def _whole(outcome: str, number: str) -> str:
-    """Condition that SQLite can read an outcome, and that it has what a run that is done has."""
-    parts = f"(status <> 'done' OR (json_type({outcome}, '$.metrics') = 'object' AND {number}))"
-    return (
-        f"CASE WHEN json_valid({outcome}) THEN json_type({outcome}) = 'object' AND {parts} "
-        "ELSE 0 END"
-    )
-
-
-_WHOLE = _whole("outcome", "json_type(outcome, '$.validation') IN ('integer', 'real')")
-_WHOLE_TEXT = _whole(
-    "text",
-    "(json_type(text, '$.validation') IN ('integer', 'real') "
-    "OR (has_nan AND json_type(text, '$.validation') = 'null'))",
-)
-
-
 def _condition(filters: Mapping[str, Any]) -> tuple[str, list[Any]]:
     """A condition on columns, and its values; None stands for any."""
     wanted = {name: value for name, value in filters.items() if value is not None}
     return " AND ".join(f"{name} = ?" for name in wanted) or "1", list(wanted.values())
 
 
-def _select_rows(where: str, parts: Sequence[str] = ()) -> str:
-    """All columns of rows, then the outcome (a list of parts, if it is whole), and if it is."""
-    outcome = "outcome"
-    if parts:
-        # twice the first: two or more paths give a list, with every number as it was written
-        paths = ", ".join(f"'$.{name}'" for name in (*parts, parts[0]))
-        outcome = f"CASE WHEN {_WHOLE} THEN json_extract(outcome, {paths}) ELSE outcome END"
-    names = [name for name in COLUMNS["runs"] if name != "outcome"]
-    return f"SELECT {', '.join([*names, outcome, _WHOLE])} FROM runs WHERE {where} ORDER BY rowid"
+def _select_values(columns: str, where: str, paths: Sequence[str]) -> str:
+    """Columns, status and values in the outcome of rows that can be read, in their order.
 
-
-def _texts(columns: str, where: str) -> str:
-    """Columns of rows, with their outcomes as JSON that SQLite can read, if they are JSON."""
-    return (
-        f"SELECT rowid AS number, {columns}, status, {_WITHOUT_NAN} AS text, "
-        "NOT json_valid(outcome) AS has_nan "
-        f"FROM runs WHERE {where} AND status IN ('done', 'failed') LIMIT -1"
-    )
-
-
-def _select_groups(where: str, paths: Sequence[str]) -> str:
-    """Setting, method, runs, failed, settings tried, means; NULL if a run that is done has none."""
-    names = "dataset, imbalance, imbalance_fields, method"
-    values = ", ".join(f"json_extract(text, '$.{path}') AS v{n}" for n, path in enumerate(paths))
-    means = ", ".join(
-        f"CASE WHEN count(v{n}) = sum(status = 'done') THEN avg(v{n}) END"
-        for n in range(len(paths))
-    )
+    SQLite finds the values: to make rows of many thousand runs takes many times longer. It cannot
+    read NaN and Infinity, which Python writes; these are NULL.
+    """
+    without_nan = "outcome"
+    for word in ("-Infinity", "Infinity", "NaN"):
+        without_nan = f"replace({without_nan}, '{word}', 'null')"
+    score = "json_type(text, '$.validation')"
+    values = ", ".join([columns, "status", *(f"json_extract(text, '$.{path}')" for path in paths)])
     # a LIMIT keeps SQLite from merging the queries, and from computing a value for each of its uses
-    rows = (
-        f"SELECT number, {names}, method_fields, status, {values} "
-        f"FROM ({_texts(f'{names}, method_fields', where)}) WHERE {_WHOLE_TEXT} LIMIT -1"
-    )
-    return (
-        f"SELECT {names}, count(*), sum(status = 'failed'), count(DISTINCT method_fields), {means} "
-        f"FROM ({rows}) GROUP BY {names} ORDER BY min(number)"
-    )
+    return f"""
+    SELECT {values} FROM (
+        SELECT {columns}, status, NOT json_valid(outcome) AS has_nan,
+            CASE WHEN json_valid(outcome) THEN outcome ELSE {without_nan} END AS text
+        FROM runs WHERE {where} AND status IN ('done', 'failed') ORDER BY rowid LIMIT -1
+    ) WHERE CASE WHEN json_valid(text) THEN json_type(text) = 'object' AND (
+        status = 'failed' OR (json_type(text, '$.metrics') = 'object' AND (
+            {score} IN ('integer', 'real') OR (has_nan AND {score} = 'null')
+        ))
+    ) ELSE 0 END
+    """
 
 
 # Processes.
@@ -436,11 +376,7 @@ class Store:
                 f"{self.path} was written by another version of evengraph "
                 f"(format {version}, this version reads {SCHEMA})."
             )
-        if version:
-            ours = "runs" in tables
-        else:  # earlier versions could be killed between two tables
-            before = {"claims": COLUMNS["claims"][:4]}
-            ours = all(names in (COLUMNS.get(n), before.get(n)) for n, names in tables.items())
+        ours = "runs" in tables if version else not tables
         if not ours:
             raise ValueError(f"{self.path} is not an evengraph store but another SQLite file.")
         if not version:
@@ -485,12 +421,10 @@ class Store:
 
     def scan(self, *, parts: Sequence[str] = (), **filters: Any) -> Iterator[Row]:
         """Read rows one by one, as `rows` does; damaged ones are left out, and told in `damage`."""
-        yield from self._scan(*_condition(filters), parts)
-
-    def _scan(self, where: str, values: Sequence[Any], parts: Sequence[str] = ()) -> Iterator[Row]:
-        reader = _RowReader(parts)
+        reader, (where, values) = _RowReader(parts), _condition(filters)
         with self._file.read() as base:
-            for columns in base.execute(_select_rows(where, parts), values):
+            query = f"SELECT {_COLUMNS} FROM runs WHERE {where} ORDER BY rowid"
+            for columns in base.execute(query, values):
                 row = self._row(columns, reader)
                 if row is not None:
                     yield row
@@ -505,25 +439,40 @@ class Store:
     def groups(self, paths: Sequence[str], **filters: Any) -> list[RunGroup]:
         """Numbers of runs and means of values such as `metrics.macro_f1`, by setting and method."""
         where, values = _condition(filters)
+        numbers: Counter[tuple[Any, ...]] = Counter()  # of runs, by what defines a job and status
+        sums: dict[tuple[Any, ...], list[float | None]] = {}
         with self._file.read() as base:
-            rows = base.execute(_select_groups(where, paths), values).fetchall()
+            query = _select_values(", ".join(_JOB_FIELDS[:5]), where, paths)
+            for row in base.execute(query, values):
+                numbers[row[:6]] += 1
+                pairs = zip(sums.get(row[:6], [0.0] * len(paths)), row[6:], strict=True)
+                sums[row[:6]] = [None if None in pair else sum(pair) for pair in pairs]
             (count,) = base.execute(f"SELECT count(*) FROM runs WHERE {where}", values).fetchone()
-        if sum(row[4] for row in rows) < count:
-            damaged = f"{where} AND (status NOT IN ('done', 'failed') OR NOT {_WHOLE})"
-            for _ in self._scan(damaged, values):
+        found: dict[tuple[str, str], list[tuple[Any, ...]]] = {}
+        for key, number in numbers.items():
+            with suppress(DamagedRowError):
+                dataset, imbalance, params, method = (
+                    _check(name, part, str)
+                    for name, part in zip(_JOB_FIELDS, key[:4], strict=False)
+                )
+                setting = setting_name(dataset, imbalance, _parsed("imbalance_fields", params))
+                found.setdefault((setting, method), []).append(key)
+                count -= number
+        if count:
+            for _ in self.scan(**filters):
                 pass  # tells damaged rows
         groups = []
-        for dataset, imbalance, stored, method, runs, failed, settings, *means in rows:
-            try:
-                _check("dataset", dataset, str)
-                _check("imbalance", imbalance, str)
-                _check("method", method, str)
-                setting = _parsed("imbalance_fields", stored)
-            except DamagedRowError as error:
-                self._damage[f"{runs} rows of {self.path} are damaged: {error}."] = None
-                continue
-            group = RunGroup(dataset, imbalance, setting, method, runs, failed, means, settings)
-            groups.append(group)
+        for (setting, method), keys in found.items():
+            done = [key for key in keys if key[5] == "done"]
+            runs, succeeded = (sum(numbers[key] for key in part) for part in (keys, done))
+            columns = zip(*(sums[key] for key in done), strict=True)
+            means = [None if None in column else sum(column) / succeeded for column in columns]
+            # settings of one name may differ in other parameters of their protocol
+            tried = Counter(params for params, _ in {(key[2], key[4]) for key in keys})
+            means = means or [None] * len(paths)
+            groups.append(
+                RunGroup(setting, method, runs, runs - succeeded, means, max(tried.values()))
+            )
         return groups
 
     def values(self, paths: Sequence[str]) -> dict[str, tuple[Any, ...]]:
@@ -531,10 +480,9 @@ class Store:
 
         Much faster than rows, which it does not make. What an outcome lacks, or NaN, is None.
         """
-        names = ", ".join(["key", "status", *(f"json_extract(text, '$.{p}')" for p in paths)])
-        query = f"SELECT {names} FROM ({_texts('key', '1')}) WHERE {_WHOLE_TEXT}"
         with self._file.read() as base:
-            return {row[0]: row[1:] for row in base.execute(query)}
+            rows = base.execute(_select_values("key", "1", paths))
+            return {row[0]: row[1:] for row in rows}
 
     def outcomes(self, keys: Iterable[str]) -> list[Mapping[str, Any]]:
         """The whole outcomes of rows."""
@@ -598,10 +546,11 @@ class Store:
         claimed = []
         with self._file.write() as base:
             base.execute("BEGIN IMMEDIATE")
-            for name in set(ADDED) - set(columns_of(base)["claims"]):
+            for name in set(LATER) - set(columns_of(base)["claims"]):
                 base.execute(f"ALTER TABLE claims ADD COLUMN {name} TEXT NOT NULL DEFAULT ''")
             for job in jobs:
-                columns = base.execute(_select_rows("key = ?"), (job.key,)).fetchone()
+                query = f"SELECT {_COLUMNS} FROM runs WHERE key = ?"
+                columns = base.execute(query, (job.key,)).fetchone()
                 if columns is not None and self._row(columns, _RowReader()) is not None:
                     continue  # a damaged row is run again
                 query = "SELECT host, process, boot, started, seen FROM claims WHERE key = ?"

@@ -26,6 +26,9 @@ class BalancedSoftmax(NetworkMethod, MarginMethod):
     Cost:
         O(E h + nnz(X) h) per epoch, as GCN.
 
+    Departs:
+        The meta sampler, which draws the paper's batches, has no use here: an epoch has all nodes.
+
     Reference:
         Ren, Yu, Sheng, Ma, Zhao, Yi and Li, "Balanced Meta-Softmax for Long-Tailed Visual
         Recognition", NeurIPS 2020.
@@ -39,6 +42,7 @@ class BalancedSoftmax(NetworkMethod, MarginMethod):
     network: NetworkKind = "comparison"
 
     def _class_terms(self, class_counts: Tensor) -> ClassTerms:
+        # the softmax of n_c exp(z_c) is that of the logits z_c + log n_c
         return ClassTerms(train_offsets=log_sizes(class_counts))
 
     def _loss(self, task: Task) -> Callable[[Tensor], Tensor]:

@@ -69,6 +69,8 @@ class BAT(NetworkMethod):
         def epoch() -> tuple[Tensor, Tensor]:
             with torch.no_grad():
                 clean = net(*inputs)
+            # risk of v: max(0, u_v - mean of u in its class) n_class / n_max, with u = 1 - max p;
+            # an edge to the virtual node of class c: risk times the posterior of c
             linked, means = virtual.link(clean)
             first = net.encoder(StackedFeatures(inputs.x, means), linked)
             logits = net.classify(first, linked, dropout=True)

@@ -17,6 +17,7 @@ from torch_geometric.data import Data
 
 from evengraph.core.errors import MissingPackageError
 from evengraph.core.task import Task, count_relations
+from evengraph.core.threads import limited_pools
 from evengraph.core.untrusted import MAX_HOPS
 from evengraph.methods.bases.method import Method
 from evengraph.methods.bases.saving import checked
@@ -400,7 +401,8 @@ def _sklearn(x: Any, y: Any, weights: Any, params: TreeParams) -> Callable[[int]
 
     def grow(rounds: int) -> Grown:
         model.set_params(max_iter=rounds)
-        model.fit(x, y, sample_weight=weights)
+        with limited_pools():
+            model.fit(x, y, sample_weight=weights)
         tables = [tree.nodes for trees in model._predictors for tree in trees]
         return Grown(tables, model._baseline_prediction.flatten(), [])
 
@@ -423,6 +425,7 @@ def lightgbm_settings(params: TreeParams, baseline: NDArray[np.float64]) -> dict
         "boost_from_average": False,
         "deterministic": True,
         "force_col_wise": True,
+        "num_threads": torch.get_num_threads(),
         "verbosity": -1,
     }
 

@@ -26,6 +26,10 @@ class ClassBalanced(NetworkMethod):
     Cost:
         O(E h + nnz(X) h) per epoch, as GCN.
 
+    Departs:
+        Weights are not scaled to sum to the number of classes: in a weighted mean that cancels. Of
+        the losses that the paper weights, it is the softmax one.
+
     Reference:
         Cui, Jia, Lin, Song and Belongie, "Class-Balanced Loss Based on Effective Number of
         Samples", CVPR 2019.
@@ -39,4 +43,5 @@ class ClassBalanced(NetworkMethod):
     beta: float = 0.9999
 
     def _class_terms(self, class_counts: Tensor) -> ClassTerms:
+        # (1 - beta) / (1 - beta^n_c), one over the effective number
         return ClassTerms(weights=effective_number_weights(class_counts, self.beta))

@@ -57,5 +57,6 @@ class DoubleBalancing(NetworkMethod):
     def _fit(self, task: Task) -> None:
         self.net_ = self._new_network()
         inputs = self._inputs(task.graph)
+        # balanced softmax of labels, by n_c, plus that of confident nodes, by their predicted sizes
         epoch = double_balancing_epoch(self.net_, inputs, task, self.loss, self.pseudo_weight)
         self._train(self.net_, epoch, recordable=True)

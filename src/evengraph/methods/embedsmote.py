@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast, final
 
@@ -12,7 +11,6 @@ from torch.nn.functional import cross_entropy
 
 from evengraph.core.task import Task
 from evengraph.methods.bases.network import NetworkMethod
-from evengraph.methods.bases.saving import pack, unpack
 from evengraph.metrics.multiclass import validation_score
 from evengraph.nn.networks import CONVS, Backbone, Inputs, relu_dropout
 from evengraph.ops.sparse import Sparse
@@ -50,6 +48,7 @@ class EmbedSMOTE(NetworkMethod):
     """
 
     title = "Embed-SMOTE"
+    _net_name = "embedder"
     limits = {"copies": 0, "minority": 0, "layers": 1}
 
     backbone: Backbone = "gcn"
@@ -70,6 +69,7 @@ class EmbedSMOTE(NetworkMethod):
             with torch.no_grad():
                 score = validation_score(net.linear(net.embed(first, inputs)), task)
             rows = net.embed(first, inputs, dropout=True)[nodes]
+            # h_i + u (h_nn(i) - h_i), u uniform in [0, 1)
             new, _ = interpolate(rows, labels, copies, random_shares(copies, num_classes))
             return cross_entropy(net.linear(torch.cat([rows, new])), all_labels), score
 
@@ -77,13 +77,6 @@ class EmbedSMOTE(NetworkMethod):
 
     def _build_network(self) -> nn.Module:
         return _Network(self)
-
-    def _state(self) -> dict[str, Tensor]:
-        return pack("embedder", self.net_)
-
-    def _load_state(self, state: Mapping[str, Tensor]) -> None:
-        self.net_ = self._network_for(state)
-        unpack("embedder", self.net_, state)
 
 
 class _Network(nn.Module):

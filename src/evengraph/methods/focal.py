@@ -48,4 +48,5 @@ class Focal(NetworkMethod):
         nodes = task.train_nodes
         labels = task.graph.y[nodes]
         weights = inverse_class_weights(task.class_counts) if self.balance else None
+        # the mean of -(1 - p_y)^gamma log p_y, with `balance` weighted by alpha_y = 1 / n_y
         return lambda logits: focal_cross_entropy(logits[nodes], labels, self.gamma, weights)

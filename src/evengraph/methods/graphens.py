@@ -102,6 +102,7 @@ class GraphENS(MarginMethod):
         last = _Last(nodes)
 
         def epoch() -> tuple[Tensor, Tensor]:
+            # sources and targets: n_max - n_c pairs of class c, lambda ~ Beta(2, 2) each
             pairs = draw_pairs(labels, task.class_counts)
             divergence = self._divergence(last, around, pairs)
             new = self._mix(x, pairs, divergence, last.saliency)
@@ -112,6 +113,7 @@ class GraphENS(MarginMethod):
                 with torch.no_grad():
                     clean = net(inputs, propagation)
                 linked, means = virtual.link(clean)
+            # the ego networks join the graph by edges that lead to the new nodes alone
             ones, weights = x.new_ones(linked.shape[0]), x.new_ones(starts.numel())
             edges = starts, ends, weights, pairs.labels.numel()
             attached = AttachedGraph(linked, ones, *edges, both_ways=False, loop=1.0)
@@ -126,7 +128,7 @@ class GraphENS(MarginMethod):
             last.keep(known, first, net.first.weight)
             classes = torch.arange(means.shape[0], device=x.device)  # of virtual nodes, if any
             all_labels = torch.cat([labels, classes, pairs.labels])
-            rows = torch.cat([known[nodes], added])
+            rows = torch.cat([known[nodes], added])  # the label of a new node is its source's
             if self.margin == "tam" and last.epochs > WARMUP:
                 new_nodes = torch.arange(graph.num_nodes, logits.shape[0], device=x.device)
                 index = torch.cat([nodes, new_nodes])
@@ -147,7 +149,7 @@ class GraphENS(MarginMethod):
         return sparsify(graph.x.float()), propagation_matrix(matrix, graph.x.device, how="row")
 
     def _divergence(self, last: _Last, around: Sparse, pairs: Pairs) -> Tensor | None:
-        """KL divergence of the mean predictions around source and target, (M,); None in warm-up."""
+        """KL(q_src || q_dst), q_v the mean prediction around v, (M,); None in warm-up."""
         if last.logits is None or last.epochs <= self.warmup:
             return None
         predicted = log_softmax((around @ last.logits) / self.temperature, dim=1)
@@ -157,12 +159,13 @@ class GraphENS(MarginMethod):
     def _mix(
         self, x: Tensor, pairs: Pairs, divergence: Tensor | None, saliency: Tensor | None
     ) -> Tensor:
-        """Features of the new nodes, (M, F)."""
+        """Saliency mixing, (M, F): lambda x_src + (1 - lambda) x_dst, lambda 1 where masked."""
         source, target = x[pairs.sources], x[pairs.targets]
         share = pairs.shares.unsqueeze(1)  # of the source, (M, 1)
         drawn = int(self.masked * x.shape[1])
         if divergence is not None and saliency is not None and divergence.numel() and drawn:
-            coordinates = torch.multinomial(saliency[pairs.targets], drawn)  # (M, drawn)
+            # K coordinates drawn by the target's saliency; K sigmoid(KL / 3) of them are masked
+            coordinates = torch.multinomial(saliency[pairs.targets], drawn)  # (M, K)
             taken = (drawn * (divergence / 3).sigmoid()).long().clamp(min=1).unsqueeze(1)
             from_source = torch.arange(drawn, device=x.device) < taken
             shares = torch.where(from_source, 1.0, share)
@@ -172,12 +175,14 @@ class GraphENS(MarginMethod):
     def _neighbours(
         self, adjacency: Tensor, nodes: Tensor, pairs: Pairs, divergence: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """The new node and the known one of each new edge."""
+        """Neighbour sampling: the new node and the known one of each new edge."""
         sources, targets = nodes[pairs.sources], nodes[pairs.targets]
         degrees = adjacency.crow_indices().diff().long()
         if divergence is None:  # all neighbours of the source
             alone = torch.ones_like(pairs.shares)
             return sample_neighbours(adjacency, sources, targets, alone, degrees[sources])
+        # degree: that of a random node, at most the source's. Neighbours: from the mixture
+        # a p_src + (1 - a) p_dst, a = 1 / (1 + e^-KL), p_v uniform over the neighbours of v
         sampled = torch.randint(degrees.numel(), sources.shape, device=nodes.device)
         wanted = torch.minimum(degrees[sampled], degrees[sources])
         return sample_neighbours(adjacency, sources, targets, divergence.sigmoid(), wanted)

@@ -69,7 +69,13 @@ class GraphSHA(NetworkMethod):
     """
 
     search_space = {"fill": (False, True)}
-    limits = {"warmup": 0, "reach": 1, "teleport": "fraction", "temperature": "positive", "beta": 0}
+    limits = {
+        "warmup": 0,
+        "reach": 1,
+        "teleport": "fraction",
+        "temperature": "positive",
+        "beta": "positive",
+    }
 
     backbone: Backbone = "gcn"
     network: NetworkKind = "comparison"
@@ -83,7 +89,6 @@ class GraphSHA(NetworkMethod):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_limit("teleport", self.teleport, "positive")
-        check_limit("beta", self.beta, "positive")
 
     def _fit(self, task: Task) -> None:
         graph, nodes, device = task.graph, task.train_nodes, task.graph.x.device
@@ -100,6 +105,7 @@ class GraphSHA(NetworkMethod):
             nonlocal last
             pairs, new, ends = make(last)
             share = pairs.shares.unsqueeze(1)
+            # features: delta x_anchor + (1 - delta) x_partner, delta ~ Beta(1, beta)
             mixed = share * x[pairs.sources] + (1 - share) * x[pairs.targets]
             attached = attach(ends, new, torch.ones_like(ends).to(x), mixed.shape[0])
             first = net.encoder(StackedFeatures(inputs.x, mixed), attached)
@@ -125,6 +131,7 @@ class GraphSHA(NetworkMethod):
         anchors = wanted[labels] > 0
         row = anchors.cumsum(0) - 1  # of an anchor in `walks`
         propagation, reach = propagation_matrix(matrix, device), self.reach
+        # teleport (I - (1 - teleport) P)^-1, the rows of the anchors
         walks = pagerank_rows(propagation, nodes[anchors], teleport=self.teleport, keep=reach)
         numbers = count()
 

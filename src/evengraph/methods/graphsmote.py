@@ -102,15 +102,19 @@ class GraphSMOTE(NetworkMethod):
             with torch.no_grad():
                 score = validation_score(net.classify(first, inputs.propagation), task)
             known = net.embed(first, dropout=True)
+            # synthetic nodes: h_i + u (h_nn(i) - h_i), u uniform in [0, 1)
             shares = random_shares(copies, task.num_classes)
             new, peers = interpolate(take(known, nodes), labels, copies, shares)
+            # edge generator: sigmoid(h W (h' W)^T) of a new node and its candidates
             new_ends, ends = candidate_links(neighbours.matrix, seeds, nodes[peers])
             weights = self._weights(decoder, take(known, ends), take(new, new_ends))
             attached = attach(ends, new_ends, weights)
+            # classifier on the enlarged graph; its loss, plus that of reconstructing the edges
             logits = net.classifier(torch.cat([known, new]), attached, dropout=True)
             loss = cross_entropy(logits[rows], all_labels)
             return loss + self.reconstruction_weight * reconstruction(decoder, known), score
 
+        # the sum over pairs of (A + I - S)^2, where pairs without an edge count as much as edges
         self._pretrain(inputs, decoder, reconstruction, self.pretrain_epochs)
         self._train(nn.ModuleList([net, decoder]), epoch)
 

@@ -71,6 +71,7 @@ class IceBerg(NetworkMethod):
 
     def _inputs(self, graph: Data) -> Inputs:
         propagation = self._propagation(graph)
+        # x <- (1 - teleport) P x + teleport x_0, `steps` times
         x = diffuse(propagation, graph.x.float(), self.steps, self.teleport)
         return Inputs(x, propagation)
 

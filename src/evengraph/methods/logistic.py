@@ -14,6 +14,7 @@ from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 
 from evengraph.core.task import Task
+from evengraph.core.threads import limited_pools
 from evengraph.core.untrusted import MAX_HOPS
 from evengraph.methods.bases.method import Method
 from evengraph.methods.bases.saving import checked
@@ -197,7 +198,8 @@ def _solver() -> Any:
 
 def _fitted(solver: Any, table: Any, labels: Tensor) -> Tensor:
     """Weights and biases of all classes, float64, (C, F + 1)."""
-    with warnings.catch_warnings():  # a step that ran out of iterations is a model, too
+    with limited_pools(), warnings.catch_warnings():
+        # a step that ran out of iterations is a model, too
         warnings.simplefilter("ignore")
         solver.fit(table, labels.cpu().numpy())
     coefficients, biases = torch.from_numpy(solver.coef_), torch.from_numpy(solver.intercept_)

@@ -26,6 +26,10 @@ class LogitAdjustment(NetworkMethod):
     Cost:
         O(E h + nnz(X) h) per epoch, as GCN.
 
+    Departs:
+        Class sizes stand for the paper's priors: a constant added to all logits changes nothing.
+        Its other form, which adjusts a trained network, is PC-softmax.
+
     Reference:
         Menon, Jayasumana, Rawat, Jain, Veit and Kumar, "Long-Tail Learning via Logit Adjustment",
         ICLR 2021.
@@ -40,4 +44,5 @@ class LogitAdjustment(NetworkMethod):
     tau: float = 1.0
 
     def _class_terms(self, class_counts: Tensor) -> ClassTerms:
+        # softmax cross-entropy of z_c + tau log n_c
         return ClassTerms(train_offsets=self.tau * log_sizes(class_counts) if self.tau else None)

@@ -99,23 +99,25 @@ class LTE4G(NetworkMethod):
     sound: bool = False
 
     def _fit(self, task: Task) -> None:
-        graph = task.graph
-        matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
+        graph, nodes = task.graph, task.train_nodes
         inputs = self._inputs(graph)
+        matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
+        neighbours = from_scipy(matrix, graph.x.device, torch.float32)
+        # Stage 1: the encoder, frozen from then on
         reconstruction = Reconstruction(matrix, graph.x.device) if self.reconstruct else None
         self._train_encoder(task, inputs, reconstruction)
-        neighbours = from_scipy(matrix, graph.x.device, torch.float32)
-        self.head_ = head_classes(task.class_counts, self.head_tenths)
         with torch.no_grad():
             first = self.net_.encoder(*inputs)
-            embeddings = self.net_.embed(first)
-            propagated = inputs.propagation @ embeddings
+            embeddings = self.net_.embed(first)  # Z
+            propagated = inputs.propagation @ embeddings  # P Z, what every later classifier takes
             predicted = self.net_.classify(first, inputs.propagation).softmax(1)
-        nodes = task.train_nodes
+        # Stage 2: a prototype per class, the mean of Z over labelled and likely nodes
+        self.head_ = head_classes(task.class_counts, self.head_tenths)
         known = nodes, graph.y[nodes], prototype_size(task.class_counts)
         self.prototypes_ = class_prototypes(
             embeddings, predicted, graph.x.float(), neighbours, *known, sound=self.sound
         )
+        # Stages 3 and 4, for the head and for the tail
         high = neighbours.crow_indices().diff() + 1 >= self.high_degree
         students = {
             side: self._train_side(task, propagated, classes, high)
@@ -131,6 +133,7 @@ class LTE4G(NetworkMethod):
         inputs = self._inputs(graph)
         embeddings = self.net_.embed(self.net_.encoder(*inputs))
         propagated = inputs.propagation @ embeddings
+        # a node is routed to the side of the prototype with the largest cosine similarity
         similarity = normalize(embeddings, dim=1) @ normalize(self.prototypes_, dim=1).t()
         to_head = self.head_[similarity.argmax(1)]
         logits: Tensor = embeddings.new_full((len(embeddings), self.head_.numel()), OTHER_SIDE)
@@ -178,7 +181,7 @@ class LTE4G(NetworkMethod):
                 score = validation_score(net.classify(first, inputs.propagation), task)
             embeddings = net.embed(first, dropout=True)
             logits = net.classifier(embeddings, inputs.propagation, dropout=True)[task.train_nodes]
-            focal = self.focal_gamma, weights
+            focal = self.focal_gamma, weights  # (1 - p)^gamma CE, p = exp(-CE)
             loss = factor * focal_cross_entropy(logits, labels, *focal, on_mean=not self.sound)
             if reconstruction:
                 loss = loss + RECONSTRUCTION_WEIGHT * reconstruction(decoder, embeddings)
@@ -239,6 +242,7 @@ class LTE4G(NetworkMethod):
             loss = cross_entropy(logits, train.labels)
             progress = next(numbers) / max(self.student_epochs, 1)
             high_weight = math.cos(math.pi / 2 * progress)  # from one to zero
+            # CE + a KL(high-degree expert || student) + (1 - a) KL(low-degree expert || student)
             for mask, targets, high in teachers:
                 predicted = log_softmax(logits[mask], dim=1)
                 divergence = kl_div(predicted, targets, reduction="sum", log_target=True)

@@ -54,6 +54,7 @@ class Oversampling(NetworkMethod):
     sound: bool = False
 
     def _fit(self, task: Task) -> None:
+        # with S the copied nodes, the graph is [P, P[:, S]; P[S, :], P[S, S]]
         enlarged = EnlargedGraph.of(task, self.copies, self.minority, self._new_features)
         self._fit_enlarged(task, enlarged, sound=self.sound)
 

@@ -23,6 +23,10 @@ class PCSoftmax(NetworkMethod):
     Cost:
         O(E h + nnz(X) h) per epoch, as GCN.
 
+    Departs:
+        The target distribution is uniform. The paper's other proposal, a regularised loss, is left
+        out.
+
     Reference:
         Hong, Han, Choi, Seo, Kim and Chang, "Disentangling Label Distribution for Long-Tailed
         Visual Recognition", CVPR 2021.
@@ -34,4 +38,5 @@ class PCSoftmax(NetworkMethod):
     network: NetworkKind = "comparison"
 
     def _class_terms(self, class_counts: Tensor) -> ClassTerms:
+        # p(c | x) / n_c, normalised, is the softmax of z_c - log n_c
         return ClassTerms(predict_offsets=prior_offsets(class_counts))

@@ -61,6 +61,9 @@ class ReNode(NetworkMethod, MarginMethod):
         graph, counts, margins = task.graph, task.class_counts, self._margins(task)
         nodes, labels = task.train_nodes, graph.y[task.train_nodes]
         matrix = weighted_adjacency(graph)
+        # T_v = sum_u Pi[v, u] sum_{c != y} g_c[u]: Pi is personalised PageRank, g_c the mean of its
+        # rows over class c. By rank r in [0, 1]: w_v = least + (most - least) (1 + cos pi r) / 2
         weights = conflict_weights(matrix, nodes, labels, counts, self.least, self.most)
+        # the mean over labelled nodes of w_v times the loss
         loss = class_loss(self.loss, labels, counts, weights)
         return lambda logits: loss(logits[nodes], margins(logits))

@@ -60,5 +60,5 @@ class Reweight(NetworkMethod):
     def _class_terms(self, class_counts: Tensor) -> ClassTerms:
         if self.balance:
             return ClassTerms(weights=inverse_class_weights(class_counts))
-        rare = rare_classes(class_counts, self.minority)
+        rare = rare_classes(class_counts, self.minority)  # 1 + scale for these, 1 for others
         return ClassTerms(weights=torch.where(rare, 1 + self.scale, 1.0))

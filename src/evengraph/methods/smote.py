@@ -66,5 +66,6 @@ class SMOTE(NetworkMethod):
             share = torch.rand(copies.labels.numel(), generator=stream)
         else:
             share = random_shares(copies, int(labels.max()) + 1, stream)
+        # x_i + u (x_nn(i) - x_i), u uniform in [0, 1)
         points, _ = interpolate(x, labels, copies, share.to(x))
         return points

@@ -128,10 +128,12 @@ class UNREAL(Method):
         num_classes, seed = probabilities.shape[1], int(torch.randint(2**31, ()))
         classes = cluster_classes(embeddings, labels, num_classes, self.clusters, seed)
         confidence, predicted = probabilities.max(1)
-        means = class_means(embeddings, labels, num_classes)
+        means = class_means(embeddings, labels, num_classes)  # the class centroids
         distances = torch.cdist(embeddings, means).square()  # (N, C)
+        # d1 and d2, to the two nearest centroids: unclear if (d2 - d1) / d1 is at most the margin
         nearest = distances.topk(min(2, distances.shape[1]), dim=1, largest=False).values
         clear = nearest[:, -1] - nearest[:, 0] > self.margin * nearest[:, 0]
+        # candidates: cluster and classifier agree
         agreed = (labels < 0) & (classes == predicted)
         selected = []
         for label in range(num_classes):

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from evengraph.core.rng import generator
 from evengraph.fast.row_chunks import RowChunks, chunk_rows_fixed
 from evengraph.ops.sparse import Sparse, csr, has_kernels, linear_map, product, row_entries
 
@@ -216,7 +215,8 @@ def _lloyd(
 
 def start_seeds(seed: int, starts: int) -> list[int]:
     """A seed for each of several starts, the first of them `seed` itself."""
-    others: list[int] = torch.randint(2**31, (starts - 1,), generator=generator(seed)).tolist()
+    stream = torch.Generator().manual_seed(seed)
+    others: list[int] = torch.randint(2**31, (starts - 1,), generator=stream).tolist()
     return [seed, *others]
 
 
@@ -292,7 +292,8 @@ def _plus_plus(x: Tensor | Sparse, norms: Tensor, k: int, seed: int) -> Tensor:
     """Initial means: rows drawn in proportion to their squared distance from earlier ones."""
     num_rows, device = x.shape[0], norms.device
     trials = 2 + int(math.log(k))
-    draws = torch.rand((k, trials), generator=generator(seed), dtype=torch.float64)
+    stream = torch.Generator().manual_seed(seed)  # on the CPU: the same numbers on every device
+    draws = torch.rand((k, trials), generator=stream, dtype=torch.float64)
     first = (draws[0, :1] * num_rows).long().to(device)
     selected = [first]
     closest = _distances(x, norms, first).squeeze(1)

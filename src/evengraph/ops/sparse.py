@@ -305,11 +305,14 @@ def undirected_adjacency(
     if known is None or known[0] != state or known[1] is not weight:
         known = state, weight, _undirected(edge_index, num_nodes, weight)
         _UNDIRECTED[edge_index] = known
+        _DERIVED[known[2]] = {}
     matrix: sp.csr_matrix = known[2]
     return matrix
 
 
 _UNDIRECTED: MutableMapping[Tensor, Any] = WeakIdKeyDictionary()
+_DERIVED: MutableMapping[sp.csr_matrix, dict[Any, Any]] = WeakIdKeyDictionary()
+"""What was computed from matrices that are shared, which nobody writes into."""
 
 
 def _undirected(edge_index: Tensor, num_nodes: int, weight: Tensor | None) -> sp.csr_matrix:
@@ -327,10 +330,15 @@ def weighted_adjacency(graph: Data) -> sp.csr_matrix:
     matrix = undirected_adjacency(graph.edge_index, graph.num_nodes, weight)
     if weight is None:
         return matrix
-    matrix = matrix.copy()
-    matrix.eliminate_zeros()
-    mean = matrix.data.mean() if matrix.nnz else 1.0
-    return (matrix / mean).astype(np.float32).tocsr()
+    derived = _DERIVED.get(matrix, {})
+    if "scaled" not in derived:
+        positive = matrix.copy()
+        positive.eliminate_zeros()
+        mean = positive.data.mean() if positive.nnz else 1.0
+        derived["scaled"] = (positive / mean).astype(np.float32).tocsr()
+        if matrix in _DERIVED:
+            _DERIVED[derived["scaled"]] = {}
+    return derived["scaled"]
 
 
 def undirected_matrix(edge_index: Tensor, num_nodes: int) -> Matrix:
@@ -377,15 +385,24 @@ def propagation_matrix(
     how: Normalisation = "symmetric",
     dtype: torch.dtype = torch.float32,
 ) -> Sparse:
-    """`normalise` a graph and put it on a device; a tensor is there already."""
+    """`normalise` a graph and put it on a device; a tensor is there already.
+
+    Done once per graph and kind, as long as the matrix of the graph is shared.
+    """
     if isinstance(matrix, Tensor):
         from evengraph.fast.device_graphs import normalised
 
         return normalised(matrix, how, dtype)
-    result = normalise(matrix, how)
-    if how == "row":
-        return Sparse.from_scipy(result, device, dtype)
-    return Sparse.symmetric(from_scipy(result, device, dtype))
+    shared = not torch.is_inference_mode_enabled()  # what it makes cannot be trained with
+    derived, key = _DERIVED.get(matrix, {}) if shared else {}, (how, str(device), dtype)
+    if key not in derived:
+        result = normalise(matrix, how)
+        if how == "row":
+            derived[key] = Sparse.from_scipy(result, device, dtype)
+        else:
+            derived[key] = Sparse.symmetric(from_scipy(result, device, dtype))
+    propagation: Sparse = derived[key]
+    return propagation
 
 
 def with_self_loops(matrix: sp.spmatrix, device: torch.device) -> Sparse:

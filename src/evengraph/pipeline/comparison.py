@@ -7,14 +7,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import combinations
-from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
 import evengraph
-from evengraph.core.files import csv_text, write_atomic
-from evengraph.core.records import Record, mean_and_deviation
-from evengraph.methods import Method
+from evengraph.core.task import Record, mean_and_deviation
 from evengraph.metrics.registry import HEADLINE, METRICS
 from evengraph.metrics.significance import (
     ENOUGH_SPLITS,
@@ -24,7 +21,6 @@ from evengraph.metrics.significance import (
     holm,
     t_test,
 )
-from evengraph.splits import ByTime, Folds, Given, SplitProtocol
 from evengraph.tables.cells import import_pandas
 
 PAIR_COLUMNS = ("difference", "low", "high", "p", "wide_low", "wide_high", "wide_p", "strength")
@@ -57,11 +53,6 @@ class Standing:
 def pair_of(pairs: Sequence[Pair], label: str, other: str) -> Pair | None:
     """The pair of two methods, in either order."""
     return next((pair for pair in pairs if {pair.ahead, pair.behind} == {label, other}), None)
-
-
-def write_comparison(standings: Sequence[Standing], pairs: Sequence[Pair], path: Path) -> None:
-    """Write comparison.csv, one row per method."""
-    write_atomic(csv_text(comparison_rows(standings, pairs)).encode(), path)
 
 
 def comparison_rows(standings: Sequence[Standing], pairs: Sequence[Pair]) -> list[dict[str, Any]]:
@@ -432,44 +423,3 @@ ONE_SPLIT = (
     "All methods had the same test nodes and only the random initialisation differed: one split "
     "cannot tell whether a method is better on other nodes."
 )
-
-
-def conclude(
-    standings: Sequence[Standing],
-    entries: Mapping[str, Method],
-    protocol: SplitProtocol,
-    *,
-    metric: str,
-    overlap: float,
-    **fields: Any,
-) -> Comparison:
-    """Rank methods that ran on the same splits, and give the verdict."""
-    ranked = sorted(standings, key=lambda standing: -fmean(standing.values(metric)))
-    fixed = isinstance(protocol, Given | ByTime)  # every seed gives the same split
-    pairs = compare_pairs(
-        {standing.label: standing.values(metric) for standing in ranked},
-        overlap=overlap,
-        independent=not isinstance(protocol, Folds),
-        fixed=fixed,
-    )
-    alone = [label for label, method in entries.items() if not method.uses_graph]
-    verdict = judge(ranked, pairs, metric, alone=alone, fixed=fixed)
-    sentences, guessing = verdict.sentences, 100 / len(fields["class_counts"])
-    if max(_means(standings, "balanced_accuracy").values()) <= guessing + 1:
-        sentences = (
-            f"No method is better than guessing, which has a balanced accuracy of {guessing:.1f}: "
-            "the rare classes are not found. More labels, other features or a class-weighted "
-            "method may help.",
-        )
-    plain = (str, int, float, bool, type(None))  # what JSON can hold
-    params = {name: value for name, value in vars(protocol).items() if isinstance(value, plain)}
-    return Comparison(
-        metric=metric,
-        protocol={"name": type(protocol).__name__.lower(), **params},
-        overlap=overlap,
-        standings=ranked,
-        pairs=pairs,
-        verdict=replace(verdict, sentences=(*sentences, ONE_SPLIT) if fixed else sentences),
-        fixed=fixed,
-        **fields,
-    )

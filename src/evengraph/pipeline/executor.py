@@ -25,8 +25,8 @@ from torch_geometric.data import Data
 
 from evengraph.core.errors import MissingPackageError, first_line
 from evengraph.core.machine import end_with_parent, return_freed_memory
-from evengraph.core.records import Record
-from evengraph.core.task import Task
+from evengraph.core.task import Record, Task
+from evengraph.core.threads import usable_cores
 from evengraph.datasets import load
 from evengraph.fast.replicas import batching, can_replicate
 from evengraph.methods import Method, fit_many
@@ -179,7 +179,7 @@ def score(
         ranking = task.graph.y[task.test] == positive, probabilities[task.test, positive]
         base_rates = base_rate_sweep(*ranking, values["tuned_threshold"], job.costs) or None
         curve = precision_recall_points(*ranking) or None
-    (main,) = (history for history in method.history_ if history.main)
+    main = next((history for history in method.history_ if history.main), History())
     auto = [name for name, value in method.get_params().items() if value == "auto"]
     record = Record(
         seed=job.seed,
@@ -282,7 +282,7 @@ def _process_memory(name: str) -> float | None:
 
 
 @contextmanager
-def connected_ray(address: str | None = None, cores: int | None = None) -> Iterator[Any]:
+def connected_ray(address: str | None = None) -> Iterator[Any]:
     """The module `ray`, connected to a cluster; a connection that exists is used and left open."""
     try:
         import ray
@@ -292,7 +292,7 @@ def connected_ray(address: str | None = None, cores: int | None = None) -> Itera
 
     started = not ray.is_initialized()
     if started:
-        new = {} if address else {"num_cpus": cores, "include_dashboard": False}
+        new = {} if address else {"include_dashboard": False}
         try:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **new)
         except Exception as error:  # of no class of its own where a start takes too long
@@ -305,8 +305,6 @@ def connected_ray(address: str | None = None, cores: int | None = None) -> Itera
 
 
 OnEnd = Callable[[Job, Result], None]
-OnStart = Callable[[Job], Callback | None]
-OnFit = Callable[[Job, FittedMethod], None]
 GPU_MEMORY = 4 * 2**30  # bytes for each process on one GPU
 DIED = "The worker process died twice while running this job, most likely out of memory."
 
@@ -344,8 +342,10 @@ class Executor:
     deadline: float | None = None  # as time() counts, after which fits end without a result
     keep_interrupted: bool = False  # a fit that Ctrl-C ended counts, with its best weights so far
     journal: Journal = field(default_factory=Journal)
-    on_start: OnStart | None = None  # returns a callback for the epochs of a fit, or None
-    on_fit: OnFit | None = None  # called in this process only
+    on_start: Callable[[Job], Callback | None] | None = (
+        None  # returns a callback for the epochs of a fit, or None
+    )
+    on_fit: Callable[[Job, FittedMethod], None] | None = None  # called in this process only
     progress: bool | None = False  # whether a fit draws its own bar; None means on a terminal
     sharing: int = 1  # how many runs share the device, each in its own process
 
@@ -613,7 +613,7 @@ def choose_executor(
     name: str, device: str, *, workers: int | None = None, address: str | None = None
 ) -> Executor:
     """An executor by name: here, processes or ray; auto chooses by the device and the cores."""
-    cores = workers or os.cpu_count() or 1
+    cores = workers or usable_cores()
     on_gpu = name == "auto" and not address and torch.device(device).type == "cuda"
     if name == "auto":
         name = "ray" if address else "processes"

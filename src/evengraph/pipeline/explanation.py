@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -17,9 +17,7 @@ from evengraph.methods.bases.method import model_input
 from evengraph.ops.features import feature_signatures, matching_signatures
 from evengraph.ops.sparse import undirected_adjacency
 from evengraph.pipeline.attribution import Contributions, contributions
-from evengraph.pipeline.model_info import ModelInfo, NewNodes, training_paths
-from evengraph.pipeline.sources import ModelInput
-from evengraph.tables import UnknownNodeError
+from evengraph.pipeline.model_info import NewNodes
 
 MAX_NODES = 40  # more make a picture unreadable
 MAX_PATH = 4  # edges of the longest path that is drawn
@@ -365,41 +363,6 @@ def _clusters(
             )
         )
     return tuple(clusters)
-
-
-def open_explained(
-    open_nodes: Callable[..., NewNodes],
-    info: ModelInfo,
-    nodes: Any,
-    edges: Any,
-    known: Any,
-    columns: Mapping[str, Any],
-) -> NewNodes:
-    """Open new nodes, attached to the known graph if it is given or if their edges name it."""
-    if isinstance(nodes, NewNodes):
-        return nodes
-    if known is None:
-        try:
-            return open_nodes(nodes, edges, **columns)
-        except UnknownNodeError:
-            known = training_paths(info)
-    return open_nodes(nodes, edges, known=known, **columns)
-
-
-def explain_node(
-    method: Method, info: ModelInfo, new: NewNodes, node: Any, *, top: int, align: bool
-) -> Explanation:
-    """Explain the node with an id, in the graph that a model predicts."""
-    ids = tuple(str(id) for id in new.tables.ids.tolist())
-    if str(node) not in ids:
-        raise UnknownNodeError(
-            f"There is no node {str(node)!r}; ids are like {', '.join(ids[:3])}.",
-            node=str(node),
-            num_edges=0,
-        )
-    graph = ModelInput.of(new, method, info, align).graph
-    names = new.tables.encoder.names
-    return explain(method, graph, ids.index(str(node)), ids=ids, feature_names=names, top=top)
 
 
 @dataclass(frozen=True, kw_only=True)

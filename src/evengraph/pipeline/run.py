@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -22,8 +22,7 @@ from torch_geometric.data import Data
 
 import evengraph
 from evengraph.core.errors import unknown
-from evengraph.core.records import Record, mean_and_deviation
-from evengraph.core.task import Task
+from evengraph.core.task import Record, Task, mean_and_deviation
 from evengraph.inspection.measures import count_edges
 from evengraph.methods import METHODS, Method, portfolio
 from evengraph.methods.bases.method import SHARED_SEARCH_SPACE, changed_params
@@ -31,7 +30,7 @@ from evengraph.metrics.binary import positive_class
 from evengraph.metrics.decisions import Costs, RiskCurve
 from evengraph.metrics.evaluation import Validation
 from evengraph.metrics.registry import METRICS, comparable_metrics
-from evengraph.pipeline.comparison import Comparison, Standing, conclude
+from evengraph.pipeline.comparison import ONE_SPLIT, Comparison, Standing, compare_pairs, judge
 from evengraph.pipeline.executor import (
     Executor,
     Failure,
@@ -45,7 +44,7 @@ from evengraph.pipeline.executor import (
 from evengraph.pipeline.model_info import Refit
 from evengraph.pipeline.parameters import PAPER, paper_cell
 from evengraph.pipeline.sources import GraphOnDisk, open_source
-from evengraph.splits import SplitProtocol
+from evengraph.splits import ByTime, Folds, Given, SplitProtocol
 
 
 class Splits:
@@ -239,6 +238,7 @@ class RunResults:
     failed: dict[str, Failure] = field(default_factory=dict)
     seeds: list[int] = field(default_factory=list)  # the splits that all methods completed
     stopped: bool = False  # by Ctrl-C or a time limit
+    interrupted: bool = False  # by Ctrl-C
     fits: dict[str, Selection] = field(default_factory=dict)  # where fits are kept
 
     def _repr_html_(self) -> str:
@@ -258,78 +258,108 @@ def run(
     executor: Executor | None = None,
     *,
     on_end: OnEnd = lambda job, result: None,
+    on_method: Callable[[Standing], None] = lambda standing: None,
     keep_best: bool = False,
 ) -> RunResults:
     """Run every method with every seed, by default here on the CPU.
 
     Ctrl-C ends the run with the splits that all methods have completed. A method that fails is left
-    out; the others go on. `keep_best` keeps the best fit of each method over its seeds.
+    out; the others go on. `on_method` gets each method that has completed all splits. `keep_best`
+    keeps the best fit of each method over its seeds.
     """
     executor = executor or Executor(keep_interrupted=True)
-    ended: list[tuple[Job, Result]] = []
+    ended = _Ended(plan, describe(torch.device(executor.device)))
     fits: dict[str, Selection] = {}
 
-    def keep(job: Job, result: Result) -> None:
-        ended.append((job, result))
+    def end(job: Job, result: Result) -> None:
+        ended.add(job, result)
         on_end(job, result)
+        if all(ended.chosen(job.label, seed) is not None for seed in plan.seeds):
+            on_method(ended.standing(job.label, plan.seeds))
 
     def see(job: Job, fitted: FittedMethod) -> None:
         fits.setdefault(job.label, Selection(len(plan.seeds) > 1)).add(fitted)
 
     if keep_best:
         executor = replace(executor, on_fit=see)
+    interrupted = False
     try:
-        stopped = not executor.execute(plan.jobs(), keep)
+        stopped = not executor.execute(plan.jobs(), end)
     except KeyboardInterrupt:  # results so far count
-        if not any(isinstance(result, Record) for _, result in ended):
+        if not ended.tried:
             raise
-        stopped = True
-    outcome = _gather(plan, ended, describe(torch.device(executor.device)))
+        stopped = interrupted = True
+    outcome = ended.results(interrupted)
     outcome.stopped, outcome.fits = stopped, fits
     return outcome
 
 
-def _gather(
-    plan: RunPlan, ended: Sequence[tuple[Job, Result]], environment: Mapping[str, Any]
-) -> RunResults:
-    """The methods that ran, those that failed, and the splits that all ran on."""
-    failed: dict[str, Failure] = {}
-    tried: dict[tuple[str, int], dict[int, Record]] = {}
-    for job, result in ended:
+class _Ended:
+    """The fits of a plan that have ended, and what they give so far."""
+
+    def __init__(self, plan: RunPlan, environment: Mapping[str, Any]) -> None:
+        self.plan, self.environment = plan, environment
+        self.failed: dict[str, Failure] = {}
+        self.tried: dict[tuple[str, int], dict[int, Record]] = {}
+        self._standings: dict[tuple[str, ...], Standing] = {}
+        titles = [method.full_title for method in plan.methods.values()]
+        self.titles = {
+            label: label if titles.count(method.full_title) > 1 else method.full_title
+            for label, method in plan.methods.items()
+        }
+
+    def add(self, job: Job, result: Result) -> None:
         if isinstance(result, Failure):
-            failed[job.label] = result
+            self.failed[job.label] = result
         else:
-            tried.setdefault((job.label, job.seed), {})[job.candidate] = result
-    chosen = {  # the first of the best on validation, where the whole budget was spent
-        key: max(sorted(records), key=lambda index: records[index].validation)
-        for key, records in tried.items()
-        if len(records) == len(plan.tried[key[0]])
-    }
-    for label in plan.methods if chosen else ():
-        if not any((label, seed) in chosen for seed in plan.seeds):
-            reason = "it finished no split in time; allow more, or leave it out."
-            failed.setdefault(label, Failure(reason=reason))
-    labels = [label for label in plan.methods if label not in failed]
-    seeds = [s for s in plan.seeds if labels and all((label, s) in chosen for label in labels)]
-    titles = [method.full_title for method in plan.methods.values()]
-    standings = []
-    for label in labels if seeds else ():
-        records = [tried[label, seed][chosen[label, seed]] for seed in seeds]
-        content = _method_result(plan, label, records, environment)
-        title = plan.methods[label].full_title
-        standings.append(
-            Standing(
+            self.tried.setdefault((job.label, job.seed), {})[job.candidate] = result
+
+    def chosen(self, label: str, seed: int) -> int | None:
+        """The first of the best settings on validation; None before the whole budget is spent."""
+        records = self.tried.get((label, seed), {})
+        if len(records) < len(self.plan.tried[label]):
+            return None
+        return max(sorted(records), key=lambda index: records[index].validation)
+
+    def standing(self, label: str, seeds: Sequence[int]) -> Standing:
+        """A method over splits that it has completed."""
+        key = label, *map(str, seeds)
+        if key not in self._standings:
+            candidates = [
+                index for seed in seeds if (index := self.chosen(label, seed)) is not None
+            ]
+            fits = [self.tried[label, seed] for seed in seeds]
+            records = [tried[index] for tried, index in zip(fits, candidates, strict=True)]
+            content = _method_result(self.plan, label, records, self.environment)
+            self._standings[key] = Standing(
                 label=label,
-                title=label if titles.count(title) > 1 else title,
+                title=self.titles[label],
                 settings=content["method"]["fields"],
                 changed=content["method"]["changed"],
                 records=records,
-                candidates=[chosen[label, seed] for seed in seeds],
-                seconds=fmean(r.seconds for seed in seeds for r in tried[label, seed].values()),
+                candidates=candidates,
+                seconds=fmean(record.seconds for tried in fits for record in tried.values()),
                 result=content,
             )
-        )
-    return RunResults(standings, failed, seeds)
+        return self._standings[key]
+
+    def results(self, interrupted: bool) -> RunResults:
+        """The methods that ran, those that failed, and the splits that all ran on."""
+        failed, plan = dict(self.failed), self.plan
+        done = {
+            label: [seed for seed in plan.seeds if self.chosen(label, seed) is not None]
+            for label in plan.methods
+        }
+        for label in done if any(done.values()) else ():
+            if not done[label]:
+                reason = "it finished no split in time; allow more, or leave it out."
+                if interrupted:
+                    reason = "it had finished no split when the run was stopped."
+                failed.setdefault(label, Failure(reason=reason))
+        labels = [label for label in plan.methods if label not in failed]
+        seeds = [s for s in plan.seeds if labels and all(s in done[label] for label in labels)]
+        standings = [self.standing(label, seeds) for label in labels if seeds]
+        return RunResults(standings, failed, seeds, interrupted=interrupted)
 
 
 def _method_result(
@@ -400,27 +430,53 @@ def compare_results(plan: RunPlan, outcome: RunResults) -> Comparison:
         else:
             standings.append(one)
     if not standings:
+        if not failed and outcome.interrupted:
+            raise ValueError("No split was finished when the run was stopped.")
         if not failed:
             raise ValueError("No split was finished in time; allow more time.")
-        label, reason = next(iter(failed.items()))
-        raise ValueError(f"No method ran; {plan.methods[label].full_title}: {reason}")
+        titles: dict[str, list[str]] = {}
+        for label, reason in failed.items():
+            titles.setdefault(reason, []).append(plan.methods[label].full_title)
+        reasons = (f"{', '.join(names)}: {reason}" for reason, names in titles.items())
+        raise ValueError(f"No method ran. {' '.join(reasons)}")
     overlap = plan.splits.overlap(plan.graph, outcome.seeds)  # before the others: draws splits
-    counts, positive = plan.splits.class_counts, plan.positive
+    counts, positive, protocol = plan.splits.class_counts, plan.positive, plan.protocol
     if len(counts) == 2 and positive is None:
         positive = positive_class(counts)
-    return conclude(
-        standings,
-        plan.methods,
-        plan.protocol,
-        metric=plan.metric,
+    ranked = sorted(standings, key=lambda standing: -fmean(standing.values(plan.metric)))
+    fixed = isinstance(protocol, Given | ByTime)  # every seed gives the same split
+    pairs = compare_pairs(
+        {standing.label: standing.values(plan.metric) for standing in ranked},
         overlap=overlap,
+        independent=not isinstance(protocol, Folds),
+        fixed=fixed,
+    )
+    alone = [label for label, method in plan.methods.items() if not method.uses_graph]
+    verdict = judge(ranked, pairs, plan.metric, alone=alone, fixed=fixed)
+    sentences, guessing = verdict.sentences, 100 / len(counts)
+    if max(fmean(one.values("balanced_accuracy")) for one in standings) <= guessing + 1:
+        sentences = (
+            f"No method is better than guessing, which has a balanced accuracy of {guessing:.1f}: "
+            "the rare classes are not found. More labels, other features or a class-weighted "
+            "method may help.",
+        )
+    plain = (str, int, float, bool, type(None))  # what JSON can hold
+    params = {name: value for name, value in vars(protocol).items() if isinstance(value, plain)}
+    return Comparison(
+        metric=plan.metric,
+        protocol={"name": plan.imbalance, **params},
+        seeds=outcome.seeds,
+        wanted=len(plan.seeds),
+        overlap=overlap,
+        budget=plan.budget,
+        standings=ranked,
+        pairs=pairs,
+        failed=failed,
+        verdict=replace(verdict, sentences=(*sentences, ONE_SPLIT) if fixed else sentences),
         positive=positive,
         classes=plan.splits.classes,
         class_counts=counts.tolist(),
-        seeds=outcome.seeds,
-        wanted=len(plan.seeds),
-        budget=plan.budget,
-        failed=failed,
+        fixed=fixed,
         stopped=outcome.stopped,
         environment=standings[0].result["environment"],
     )

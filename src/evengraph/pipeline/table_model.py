@@ -27,7 +27,7 @@ from evengraph.metrics.decisions import CostCurve, Costs, RiskCurve
 from evengraph.metrics.evaluation import evaluate, reported
 from evengraph.metrics.registry import METRICS
 from evengraph.pipeline.executor import Executor, FittedMethod
-from evengraph.pipeline.explanation import Explanation, explain, explain_node, open_explained
+from evengraph.pipeline.explanation import Explanation, explain
 from evengraph.pipeline.model_info import (
     ModelInfo,
     NewNodes,
@@ -49,7 +49,7 @@ from evengraph.pipeline.predictions import NodePredictions, predict_nodes
 from evengraph.pipeline.run import RunPlan, run
 from evengraph.pipeline.sources import GraphSource, ModelInput, open_tables, tables_of
 from evengraph.splits import SplitProtocol
-from evengraph.tables import Note, TableGraph
+from evengraph.tables import Note, TableGraph, UnknownNodeError
 
 
 def assess(
@@ -218,10 +218,11 @@ class TableModel:
             seeds=seeds,
             costs=self.costs,
         )
-        positive = positive_index(plan.task(seeds[0]), self.positive)  # fails before training
+        if self.positive is not None:  # fails before training; the rarer one may differ by split
+            plan = plan.with_positive(positive_index(plan.task(seeds[0]), self.positive))
         where = str(pick_device(device))
         executor = Executor(device=where, keep_interrupted=True, progress=progress)
-        outcome = run(plan.with_positive(positive), executor, keep_best=True)
+        outcome = run(plan, executor, keep_best=True)
         for failure in outcome.failed.values():
             raise failure.error or ValueError(failure.reason)
         best = outcome.fits[""].best
@@ -350,11 +351,15 @@ class TableModel:
         for graph in (nodes, known):
             if isinstance(graph, Data):
                 return explain(self.method_, graph, node, top=top)
-        if nodes is None:
-            new = NewNodes(tables=self.known_graph(known, columns or {}), rows=slice(None))
-        else:
-            new = open_explained(self.open, self.info, nodes, edges, known, columns or {})
-        return explain_node(self.method_, self.info, new, node, top=top, align=align)
+        new = self._explained(nodes, edges, known, columns or {})
+        ids = tuple(str(id) for id in new.tables.ids.tolist())
+        if str(node) not in ids:
+            text = f"There is no node {str(node)!r}; ids are like {', '.join(ids[:3])}."
+            raise UnknownNodeError(text, node=str(node), num_edges=0)
+        graph = self._input(new, None, None, align).graph
+        names = new.tables.encoder.names
+        index = ids.index(str(node))
+        return explain(self.method_, graph, index, ids=ids, feature_names=names, top=top)
 
     def evaluate(self) -> dict[str, float | None]:
         """Metrics in percent on the test nodes of training; None for one that is undefined.
@@ -484,6 +489,21 @@ class TableModel:
             return self._training_tables
         data, edges, *lists = as_pair(training_paths(self.info) if known is None else known)
         return self.open(data, edges, lists=lists[0] if lists else None, **columns).tables
+
+    def _explained(
+        self, nodes: Any, edges: Any, known: Any, columns: Mapping[str, Any]
+    ) -> NewNodes:
+        """Nodes to explain; new ones attach to the known graph if it is given or edges name it."""
+        if nodes is None:
+            return NewNodes(tables=self.known_graph(known, columns), rows=slice(None))
+        if isinstance(nodes, NewNodes):
+            return nodes
+        if known is None:
+            try:
+                return self.open(nodes, edges, **columns)
+            except UnknownNodeError:
+                known = training_paths(self.info)
+        return self.open(nodes, edges, known=known, **columns)
 
     def _calibrator(self) -> Calibrator:
         if self.info.calibrator is not None:

@@ -1,14 +1,14 @@
 """Split protocols: each turns a graph and a seed into a task."""
 
 from evengraph.splits.base import SplitProtocol as SplitProtocol
-from evengraph.splits.own import ByTime as ByTime
-from evengraph.splits.own import Folds as Folds
-from evengraph.splits.own import Given as Given
-from evengraph.splits.own import Natural as Natural
-from evengraph.splits.own import SemiSupervised as SemiSupervised
-from evengraph.splits.paper import LongTail as LongTail
-from evengraph.splits.paper import PublicStep as PublicStep
-from evengraph.splits.paper import Step as Step
+from evengraph.splits.protocols import ByTime as ByTime
+from evengraph.splits.protocols import Folds as Folds
+from evengraph.splits.protocols import Given as Given
+from evengraph.splits.protocols import LongTail as LongTail
+from evengraph.splits.protocols import Natural as Natural
+from evengraph.splits.protocols import PublicStep as PublicStep
+from evengraph.splits.protocols import SemiSupervised as SemiSupervised
+from evengraph.splits.protocols import Step as Step
 
 SPLITS = {
     "step": Step,

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
+from importlib.util import find_spec
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -45,7 +46,9 @@ def import_pandas() -> Any:
     try:
         import pandas
         import pyarrow  # noqa: F401
-        import sklearn  # noqa: F401
+
+        if find_spec("sklearn") is None:  # only fitting needs it, and importing it takes long
+            raise ImportError
     except ImportError:
         needs = "Tables need pandas, pyarrow and scikit-learn"
         raise ValueError(f"{needs}: pip install 'evengraph[tables]'.") from None

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from evengraph.core.errors import one_line_errors
-from evengraph.core.wings import is_packed, wing
+from evengraph.core.lazy import is_packed, wing
 from evengraph.tables.build import TableGraph, build_graph
 from evengraph.tables.cells import check_columns, import_pandas
 from evengraph.tables.columns import TableColumns, join_edges, likely_id, takes_columns

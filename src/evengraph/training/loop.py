@@ -428,8 +428,8 @@ BAR, TIME = 20, 9  # characters of a bar, and of the time with a space on both s
 def epoch_bar(title: str, visible: bool | None = None) -> Iterator[Callback | None]:
     """Yield a callback that draws a progress bar, or None if nothing is to be drawn.
 
-    The bar fills as patience or the epochs run out, whichever comes first; a better score resets
-    patience. On the right is the number of epochs left if nothing improves.
+    The bar shows the share of the epochs done if nothing improves any more. It never shrinks within
+    a stage: after a better score, it waits. On the right is the number of epochs left in that case.
     """
     if not (sys.stderr.isatty() if visible is None else visible):
         yield None
@@ -439,19 +439,25 @@ def epoch_bar(title: str, visible: bool | None = None) -> Iterator[Callback | No
     columns = TextColumn("{task.fields[facts]}"), TimeElapsedColumn()
     with _progress(columns, refresh_per_second=8) as progress:
         bar = progress.add_task(title, total=None, visible=False, facts="")
+        stages, epochs, share = 1, 0, 0.0
 
         def show(history: History) -> None:
+            nonlocal stages, epochs, share
+            if history.epochs < epochs:  # another stage
+                stages, share = stages + 1, 0.0
             patience, max_epochs = history.patience, history.max_epochs
             waited = history.epochs - history.first_best_epoch
             left = max(min(patience - waited, max_epochs - history.epochs), 0)
-            stage = history.stage[:LONGEST].rstrip()
+            epochs = history.epochs
+            share = max(share, epochs / max(epochs + left, 1))
+            stage = history.stage[:LONGEST].rstrip() or (f"stage {stages}" if stages > 1 else "")
             name = f"{title}, {stage}" if stage else title
             progress.update(
                 bar,
                 visible=True,
                 description=name,
-                total=min(patience, max_epochs),
-                completed=min(patience, max_epochs) - left,
+                total=1.0,
+                completed=share,
                 facts=_facts(history, left, room=progress.console.width - len(name)),
             )
 
@@ -509,7 +515,7 @@ def count_bar(title: str, total: int, visible: bool | None = None) -> Iterator[C
 
 
 def _progress(columns: tuple[Any, ...], refresh_per_second: int) -> Any:
-    """A bar with a title and further columns. Only drawing needs Rich, which is optional."""
+    """A bar with a title and further columns; Rich takes its time to import."""
     from rich.progress import BarColumn, Progress, TextColumn
 
     return Progress(

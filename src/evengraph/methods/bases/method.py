@@ -6,7 +6,7 @@ import csv
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
@@ -45,6 +45,7 @@ from evengraph.core.task import (
     node_indices,
     scored_nodes,
 )
+from evengraph.core.threads import limited_threads
 from evengraph.fast import form_of
 from evengraph.methods.bases.saving import (
     Labelled,
@@ -73,28 +74,8 @@ SHARED_SEARCH_SPACE: Mapping[str, Sequence[Any]] = {
 """Values to try per parameter, in any method that has it."""
 
 
-class _Fitted:
-    """The state of a fitted method; no parameters."""
-
-    fitted_: bool
-    loaded_: bool
-    history_: list[History]
-    num_features_: int
-    num_relations_: int
-    num_classes_: int
-    class_names_: tuple[str, ...]
-    fitted_params_: dict[str, Any]
-    details_: dict[str, Any]
-    extra_: dict[str, Any]
-    labelled_: Labelled
-    device_: torch.device
-    net_: Any
-    summary_: Sequence[str]  # of the fit, one sentence per line; empty for most methods
-    notes_: Sequence[str]  # what went otherwise than expected, a sentence each
-
-
 @dataclass(kw_only=True)
-class Method(_Fitted, ABC):
+class Method(ABC):
     """Learns from a task, then predicts class probabilities of every node.
 
     Authors write `_fit` and `_logits`. A method whose `net_` is made by `_build_network` can be
@@ -147,6 +128,8 @@ class Method(_Fitted, ABC):
     """Parameters that the paper set per graph; changing any other makes it a different method."""
     _untuned_params: ClassVar[Mapping[str, Any]] = {}
     """Parameters for a graph that the method was not tuned for, besides patience."""
+    _net_name: ClassVar[str] = "net"
+    """What the tensors of `net_` are called in a model folder."""
     own_split_params: ClassVar[Mapping[str, Any]] = {}
     """Parameters where training and validation nodes were drawn at random from a user's labels, and
     may be drawn again."""
@@ -289,7 +272,8 @@ class Method(_Fitted, ABC):
                     message = f"{message.partition(';')[0].rstrip('.')}.{large}"
                 raise FloatingPointError(message) from None
 
-        learn(self, body, seed=seed, on_epoch=on_epoch, progress=progress)
+        with limited_threads(hidden.graph):
+            learn(self, body, seed=seed, on_epoch=on_epoch, progress=progress)
         return self
 
     def refitted(self, task: Task, *, seed: int) -> Method:
@@ -305,7 +289,9 @@ class Method(_Fitted, ABC):
         self.num_relations_ = count_relations(task.graph)
         self.num_classes_, self.class_names_ = task.num_classes, task.class_names
         self.fitted_params_, self.extra_ = self.get_params(), dict[str, Any]()
-        self.details_, self.summary_, self.notes_ = dict[str, Any](), (), ()
+        self.details_ = dict[str, Any]()
+        self.summary_: Sequence[str] = ()  # of the fit, a sentence each; empty for most methods
+        self.notes_: Sequence[str] = ()  # what went otherwise than expected, a sentence each
         nodes = task.train.nonzero().squeeze(1)  # a copy: the caller's masks may change later
         rows = nodes.split(2**12)  # of a graph on disk, x is one number until it is indexed
         signatures = torch.cat([feature_signatures(task.graph.x[some].detach()) for some in rows])
@@ -396,7 +382,8 @@ class Method(_Fitted, ABC):
         """
         inputs = self._model_input(graph)
         try:
-            logits = (self._quick("logits") or self._logits)(inputs)
+            with limited_threads(inputs):
+                logits = (self._quick("logits") or self._logits)(inputs)
             probabilities: Tensor = logits.softmax(dim=1).to(graph.x.device)
         except (IndexError, KeyError, RuntimeError, TypeError) as error:
             memory = isinstance(error, torch.OutOfMemoryError) or "allocate" in str(error)
@@ -524,12 +511,12 @@ class Method(_Fitted, ABC):
             raise NotImplementedError(
                 f"{type(self).__name__} cannot be saved: it has neither _build_network nor _state."
             )
-        return pack("net", self.net_)
+        return pack(self._net_name, self.net_)
 
     def _load_state(self, state: Mapping[str, Tensor]) -> None:
         """Take what `_state` returned, on this method's device."""
         self.net_ = self._network_for(state)
-        unpack("net", self.net_, state)
+        unpack(self._net_name, self.net_, state)
 
     def _details(self) -> dict[str, Any]:
         """Fitted state that is no tensor, as JSON can hold it; `details_` of a loaded method."""
@@ -718,7 +705,7 @@ LARGE = 1e9  # features from which on single precision may overflow: they are mu
 def check_task(task: Task) -> None:
     """Raise ValueError for a task that nothing can be learnt from."""
     check_graph(task.graph)
-    counts = task.class_counts
+    counts = replace(task).class_counts  # masks may have changed since they were counted
     if counts.min() < 1:
         empty = int(counts.argmin())
         name = f" ({task.class_names[empty]})" if task.class_names else ""

@@ -282,6 +282,10 @@ class MarginMethod(Method):
         tam_distribution: Strength of that by the distribution of classes around it (beta).
         tam_temperature: How sharp predictions are for this (phi); rare classes are smoothed more.
 
+    Departs:
+        Network, training and selection are those of the method that it is added to. Weights of
+        edges, if there are any, count in the distribution of classes around a node.
+
     Reference:
         Song, Park and Yang, "TAM: Topology-Aware Margin Loss for Class-Imbalanced Node
         Classification", ICML 2022.
@@ -310,6 +314,8 @@ class MarginMethod(Method):
             epochs += 1
             if epochs <= WARMUP:
                 return nothing
+            # the distribution of classes around v, D_v: the mean of labels and of predictions by
+            # the class-wise temperature; then alpha log ACM - beta ADM, from D_v and class means
             classes = self._soft_labels(logits, nodes, labels, counts)
             return self._adjusted(around @ classes, labels)
 

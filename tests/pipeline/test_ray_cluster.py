@@ -23,18 +23,18 @@ def fake_ray(monkeypatch, *, running):
 
 def test_a_new_cluster_ends_with_the_block(monkeypatch):
     ray, calls = fake_ray(monkeypatch, running=False)
-    with suppress(OSError), connected_ray(cores=2) as found:
+    with suppress(OSError), connected_ray() as found:
         assert found is ray
         raise OSError
-    assert calls[0]["num_cpus"] == 2
+    assert calls[0]["include_dashboard"] is False
     assert calls[1:] == ["shutdown"]
 
 
-def test_a_cluster_elsewhere_keeps_its_cores_and_an_open_connection_stays(monkeypatch):
+def test_a_cluster_elsewhere_keeps_its_settings_and_an_open_connection_stays(monkeypatch):
     _, calls = fake_ray(monkeypatch, running=False)
-    with connected_ray("there:1", cores=2):
+    with connected_ray("there:1"):
         assert calls[0]["address"] == "there:1"
-        assert "num_cpus" not in calls[0]
+        assert "include_dashboard" not in calls[0]
     _, calls = fake_ray(monkeypatch, running=True)
     with connected_ray():
         pass

@@ -1,0 +1,126 @@
+"""How many threads torch, BLAS, scikit-learn and LightGBM use, and how they wait.
+
+OMP_NUM_THREADS decides if it is set. Otherwise torch's number is an upper bound, so that a caller's
+`torch.set_num_threads` holds, and small graphs take fewer: every operation ends with threads that
+wait for one another, which costs more than it gains, above all beside other processes.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+WAITING = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"}
+"""Waiting threads sleep: for OpenMP of GCC, and of Intel and LLVM."""
+SPINNING = (*WAITING, "GOMP_SPINCOUNT")
+WIDTH = 64  # numbers per node and edge besides the features: about what a hidden layer has
+WORK = 2**22  # numbers per pass over a graph from which another thread pays
+WORK_SPINNING = 8 * WORK  # where torch was imported first, and waiting threads may spin
+
+_given: str | None = None  # OMP_NUM_THREADS as the user set it
+_spins = False
+
+
+def prepare(environ: MutableMapping[str, str] = os.environ) -> None:
+    """Let waiting threads sleep, and count no more cores than a container has.
+
+    OpenMP reads both when torch is imported; `import evengraph` calls this before.
+    """
+    global _given, _spins
+    _given = environ.get("OMP_NUM_THREADS")
+    chosen = any(name in environ for name in SPINNING)
+    _spins = not chosen and "torch" in sys.modules
+    if not chosen:
+        environ.update(WAITING)
+    if _given is None and (cores := usable_cores(environ)) < _affinity():
+        environ["OMP_NUM_THREADS"] = str(cores)
+
+
+def usable_cores(environ: Mapping[str, str] = os.environ) -> int:
+    """Cores that this process may use: its affinity, a container's quota, its share by SLURM.
+
+    Processes that torchrun or a cluster has started on this machine share them.
+    """
+    cores = min(_affinity(), int(min(_quota(), 2**20)))
+    cores = min(cores, _number(environ, "SLURM_CPUS_PER_TASK", cores))
+    return max(cores // _number(environ, "LOCAL_WORLD_SIZE", 1), 1)
+
+
+def threads_for(num_nodes: int, num_edges: int, num_features: int) -> int:
+    """How many threads pay for one pass over a graph, of the cores that can be used."""
+    work = num_nodes * (num_features + WIDTH) + num_edges * WIDTH
+    return min(1 + work // (WORK_SPINNING if _spins else WORK), usable_cores())
+
+
+@contextmanager
+def limited_threads(graph: Data) -> Iterator[None]:
+    """Let torch use as many threads as pay on a graph, never more than before."""
+    import torch
+
+    before = torch.get_num_threads()
+    count = before if _given else threads_for(graph.num_nodes, graph.num_edges, graph.num_features)
+    if count >= before:
+        yield
+        return
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def limited_pools() -> Iterator[None]:
+    """Let BLAS and scikit-learn, once imported, use as many threads as torch."""
+    import torch
+
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:  # comes with scikit-learn
+        yield
+        return
+    with threadpool_limits(torch.get_num_threads()):
+        yield
+
+
+def _affinity() -> int:
+    if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _quota(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> float:
+    """Cores of the control group of this process and of those around it, of version 1 or 2."""
+    quotas = [math.inf]
+    groups = ""
+    with suppress(OSError):
+        groups = own.read_text()
+    for line in groups.splitlines():
+        _, kinds, path = line.split(":", 2)
+        if kinds and "cpu" not in kinds.split(","):
+            continue
+        inner = Path(path.strip("/"))
+        for group in (inner, *inner.parents):  # in a container, the path may be that of the host
+            with suppress(OSError, ValueError):  # "max", or no such file
+                if kinds:
+                    names = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+                    quota, period = (int((root / "cpu" / group / n).read_text()) for n in names)
+                else:
+                    quota, period = map(int, (root / group / "cpu.max").read_text().split())
+                if quota > 0:
+                    quotas.append(quota / period)
+    return max(min(quotas), 1)
+
+
+def _number(environ: Mapping[str, str], name: str, default: int) -> int:
+    """A positive number from the environment."""
+    value = environ.get(name, "")
+    return int(value) if value.isdecimal() and int(value) > 0 else default
