@@ -182,14 +182,7 @@ def _presets(
     from evengraph.pipeline.parameters import PAPER, paper_cell, preset_for
 
     if source is not None:
-        own = source.draws_labels and split == "natural"
-        return {
-            name: {
-                **METHODS[name].graph_defaults(source.graph),
-                **(METHODS[name].own_split_params if own else {}),
-            }
-            for name in methods
-        }
+        return {name: METHODS[name].graph_defaults(source.graph) for name in methods}
     settings = {name: (data, split, vars(protocol), name) for name in methods}
     return {
         name: {**(PAPER if paper_cell(*setting) else {}), **(preset_for(*setting) or {})}

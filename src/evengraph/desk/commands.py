@@ -176,8 +176,8 @@ def desk(
         typer.Option(help="Method to train on the labels.", autocompletion=complete_method),
     ] = None,
     time_limit: Annotated[
-        str, typer.Option(help="Time limit of one training run of auto, such as 30s or 5m.")
-    ] = "30s",
+        str | None, typer.Option(help="Time limit of one training run of auto, such as 30s or 5m.")
+    ] = None,
     retrain_every: Annotated[
         int, typer.Option(help="Retrain after this many labels; 0 for never.", min=0)
     ] = 10,
@@ -212,7 +212,8 @@ def desk(
         raise ValueError("--find goes with --model.")
     if export is None:
         import_server()  # fails before tables are read
-    seconds, name = parse_seconds(time_limit), known_method(method or DEFAULT_METHOD)
+    seconds = 0.0 if time_limit is None else parse_seconds(time_limit)
+    name = known_method(method or DEFAULT_METHOD)
     with err.status(f"reading {escape(data)}"):
         from evengraph.desk.desk import Desk, Triage
         from evengraph.desk.label_file import LabelFile

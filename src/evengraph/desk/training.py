@@ -33,7 +33,7 @@ class DeskOptions:
     """How a desk trains: a name in `METHODS`, and how often and how long."""
 
     method: str = DEFAULT_METHOD
-    time_limit: float = 30.0  # seconds of a training, for methods that have a limit
+    time_limit: float = 0.0  # seconds of a training, for methods that have a limit; 0 is none
     retrain_every: int = 10  # labels after which to train again; 0 never does
     folder: Path  # where the trained model is saved, so that a new start has it at once
     seed: int = 0  # decides which labels are held out, and everything random
@@ -77,7 +77,7 @@ def train(job: TrainingJob) -> None:
     """Fit the method, measure it on held-out labels and save it."""
     begin, task = perf_counter(), make_task(job)
     kind = METHODS[job.options.method]
-    params = {**kind.graph_defaults(task.graph), **kind.own_split_params}
+    params = kind.graph_defaults(task.graph)
     if "time_limit" in {item.name for item in fields(kind)}:
         params["time_limit"] = job.options.time_limit
     method = kind(**params).fit(task, seed=job.options.seed, progress=False)

@@ -1,4 +1,4 @@
-"""Auto: fit a portfolio of methods within a time limit and keep what validation prefers."""
+"""Auto: race a portfolio of methods on held-out labels, and average what cannot be told apart."""
 
 from __future__ import annotations
 
@@ -13,58 +13,57 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.core.rng import generator
-from evengraph.core.task import Task, folds
+from evengraph.core.task import Task, edge_weight, folds
 from evengraph.methods.bases.method import Committee, Method, pack_method, reset, restore_method
 from evengraph.metrics.evaluation import Validation
 from evengraph.metrics.registry import METRICS, comparable_metrics
 from evengraph.training import Callback, History
 
 AUTO = "auto"  # the metric that fits the task
-FEW = 200  # labels of a class below which folds are worth their time
-SHARE = 0.5  # of the time left that a candidate may take, unless it is the last
-QUICK_SHARE = 0.1  # the same for one that is quick or ignores the graph
+FOLDS = 5
+MANY, MANY_FOLDS = 2_000, 3  # labels of the rarest class from which on fewer folds do
 FAR = 2.0  # standard errors behind the best from which on a candidate is rejected
-USELESS = 0.5  # the same for all that use the graph, behind the best that ignores it
+SURE = 3.0  # the same for one that gets no further folds
+ENOUGH = 10  # held-out nodes of the rarest class that can end a candidate
+PERFECT = 0.999  # score of a cheap candidate that leaves nothing to gain
 MIN_SHARE = 0.05  # of an average; less is not worth the time that predictions take
-LIMITS = "a candidate may take half of the time left, a quick one a tenth"
-NO_HELP = "The graph does not help"
-VOTES = {"Unison": 2}  # models that a method counts as in the average: one per view
-QUICK = {"LabelPropagation"}  # whose fit takes seconds on any graph, so that it comes early
 CERTAIN = 2.0  # standard errors from which on a difference is called one
+NO_HELP = "The graph does not help"
+CHEAP = ("LabelPropagation", "Logistic", "Boosting")  # fitted to all folds before all others
 ERRORS = (ValueError, RuntimeError, ArithmeticError, MemoryError)  # what a fit may fail with
 
 
 @final
 @dataclass(kw_only=True)
 class Auto(Method):
-    """Fit several models, select on validation, and average those that are close to the best.
+    """Fit several models to folds of the labels, and average those that are close to the best.
 
-    The candidates are those that methods declare (`Method.portfolio`): methods for imbalanced
-    classes, trees, label propagation, and models that ignore the graph, each with its defaults for
-    the graph. A candidate that is one standard error behind the best on validation gets 1/e of its
-    weight in the average, and beyond two it is rejected; Unison counts as two, one per view. If
-    models that ignore the graph are ahead, all others are rejected. `summary_` says in at most
-    three lines what was selected, what was rejected, and whether the graph helps.
+    The candidates are those that methods declare (`Method.portfolio`): label propagation, logistic
+    regression and trees with and without the graph, and the two views of Unison. Each fold holds
+    out a part of the labels and learns from all others; so every label is learnt from, and every
+    label is predicted by models that have not seen it. Candidates are compared on these held-out
+    predictions of all labels. One that is one standard error of the difference behind the best has
+    1/e of its weight in the average; beyond two it is rejected. The average contains the models of
+    all folds. `summary_` says in at most three lines what was selected, what was rejected, and
+    whether the graph helps.
 
-    With few labels, one validation set would select the luckiest candidate. With folds, each fold
-    holds out a different part of the labels and trains on the others, validation nodes included.
-    Each candidate is fitted once per fold, and the average contains its models of all folds. A
-    candidate that is clearly behind gets no further folds.
+    Cheap candidates come first. One that takes longer goes on to the next fold unless it is surely
+    behind, by three standard errors on at least ten held-out nodes of the rarest class.
+
+    In a published protocol (`Task.published`), validation labels are never learnt from: there is
+    one fit per candidate, compared on the validation nodes.
 
     Args:
-        time_limit: Seconds for all candidates. A candidate may take half of what is left, one that
-            ignores the graph a tenth; it then ends with its best weights so far. Checked after
-            each epoch: what a large graph needs before the first one is not cut short. If the
-            limit cuts nothing short, the seed determines the result.
+        time_limit: Seconds for all candidates, checked after every epoch; 0 is no limit, and only
+            with one does the clock have an influence. The first candidate is always fitted.
         metric: Metric to select by. `auto` is the average precision of the rarer of two classes if
             it has less than a quarter of the labels, otherwise balanced accuracy.
         candidates: Names of methods, such as `boosting,logistic`; by default all with a portfolio.
-        folds: Maximum number of folds, including the split itself. There are fewer if time runs out
-            or if held-out parts would be smaller than validation, and one if every class has at
-            least 200 labels. With 1, no model is trained on validation labels.
+        folds: Number of folds; 0 is 5, and 3 if every class has at least 2,000 labels. With 1, the
+            split is used as it is: no model learns from validation labels.
 
     Cost:
-        O(sum of the candidates' costs), up to the time limit.
+        O(sum of the candidates' costs) per fold. What depends on the graph alone is computed once.
 
     Departs:
         Published ensemble selection adds models one by one as long as the score rises, without
@@ -79,18 +78,18 @@ class Auto(Method):
     _weighted_edges = True
     separate_relations = True
     selects_itself = True
-    limits = {"time_limit": "positive", "folds": 1}
-    own_split_params = {"folds": 5}
+    limits = {"time_limit": 0, "folds": 0}
 
     patience: int = 1_000
-    time_limit: float = 120.0
+    time_limit: float = 0.0
     metric: str = AUTO
     candidates: str = ""
-    folds: int = 1
+    folds: int = 0
 
     held_out_ = cast("tuple[Tensor, Tensor, Tensor] | None", None)
     """Held-out nodes, what models that did not learn from them predict, and the mask of all labels
     of the task; None without folds. Not saved."""
+    _predicted = cast("tuple[Any, Tensor] | None", None)  # the tensors of the task's graph, (N, C)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -113,8 +112,6 @@ class Auto(Method):
         return [name.strip() for name in self.candidates.split(",") if name.strip()]
 
     def _fit(self, task: Task) -> None:
-        seed = int(torch.randint(2**31, ()))
-        search = self._search(task, seed)
         methods = []
         for one in portfolio(task.graph, names=self._names).values():  # no more epochs than here
             names = ("max_epochs", "patience")
@@ -122,36 +119,42 @@ class Auto(Method):
             methods.append(replace(one, **limits))
         if not has_edges(task.graph):
             methods = [one for one in methods if not one.uses_graph] or methods
-        search.run(methods, seed, self._report_epoch)
-        self._take(search, search.weights(seed))
-        self.summary_ = search.summary(search.weights(seed), seed)
+        race = self._race(task, int(torch.randint(2**31, ())))
+        race.run(methods, self._report_epoch)
+        weights = race.weights()
+        self._take(race, weights)
+        self.summary_ = race.summary(weights)
 
-    def _search(self, task: Task, seed: int, *, race: bool = True) -> Search:
+    def _race(self, task: Task, seed: int) -> Race:
         counts = task.class_counts + torch.tensor(task.val_counts).to(task.class_counts)
-        few = self.folds > 1 and int(counts[counts > 0].min()) < FEW
-        tasks = folds(task, self.folds, generator(seed)) if few else [task]
+        fewest = int(counts[counts > 0].min())
+        number = self.folds or (FOLDS if fewest < MANY else MANY_FOLDS)
+        number = 1 if task.published else min(number, int(counts.sum()) // 2)
+        tasks = folds(task, number, generator(seed)) if number > 1 else [task]
         metric = None if self.metric == AUTO else self.metric
-        return Search(tasks, self.time_limit, metric, race=race)
+        return Race(tasks if len(tasks) > 1 else [task], self.time_limit, metric, seed)
 
-    def _take(self, search: Search, weights: Mapping[int, float]) -> None:
+    def _take(self, race: Race, weights: Mapping[int, float]) -> None:
         """Adopt the selected candidates, those of all folds with equal weights."""
         order = sorted(weights, key=lambda index: -weights[index])
-        trials = [search.fitted[index] for index in order]
+        trials, count = [race.fitted[index] for index in order], len(race.tasks)
         shares = [weights[index] for index in order]
-        self.weights_ = [share / search.done for share in shares for _ in range(search.done)]
+        self.weights_ = [share / count for share in shares for _ in range(count)]
         self.members_ = [method for trial in trials for method in trial.methods]
-        self.history_ = search.history(trials[0])
+        self.history_ = race.history(trials[0])
+        mean = weighted_mean(shares, [trial.mean for trial in trials])
+        self._predicted = _tensors(race.task.graph), mean
         self.held_out_ = None
-        if search.done > 1:
-            nodes = torch.cat([task.val_nodes for task in search.tasks[: search.done]])
-            mean = weighted_mean(shares, [trial.probabilities for trial in trials])
-            self.held_out_ = nodes, mean, search.task.train | search.task.val
+        if count > 1:
+            nodes = torch.cat([task.val_nodes for task in race.tasks])
+            rows = weighted_mean(shares, [trial.held_out for trial in trials])
+            self.held_out_ = nodes, rows, race.task.train | race.task.val
 
     def refitted(self, task: Task, *, seed: int) -> Method:
-        """The selected methods, fitted again within the time limit; their weights stay."""
+        """The selected methods, fitted again to the labels of another task; their weights stay."""
         other = Auto(**self.get_params())
         reset(other, task)
-        search = other._search(task, seed, race=False)
+        race = other._race(replace(task.hide_test_labels(), published=False), seed)
         copies, weights = list[Method](), list[float]()
         for member, weight in zip(self.members_, self.weights_, strict=True):
             copy = type(member)(**member.get_params())
@@ -159,17 +162,21 @@ class Auto(Method):
                 copies.append(copy)
                 weights.append(0.0)
             weights[copies.index(copy)] += weight
-        search.run(copies, seed, lambda history: None)
-        if len(search.fitted) < len(copies):
-            left = [trial.method for trial in search.failed] + search.not_reached
+        race.run(copies, lambda history: None, drop=False)
+        if len(race.fitted) < len(copies):
+            left = [trial.method for trial in race.failed] + race.not_reached
             raise ValueError(f"{left[0].full_title} could not be fitted again in time.")
-        other._take(search, dict(enumerate(weights)))
+        other._take(race, dict(enumerate(weights)))
         other.summary_, other.fitted_ = list(self.summary_), True
         return other
 
     def predict_task(self, task: Task) -> Tensor:
         """Class probabilities of every node; of held-out nodes by models that did not see them."""
-        probabilities = super().predict_task(task)
+        known = self._predicted
+        if known is not None and task.past is None and known[0] == _tensors(task.graph):
+            probabilities = known[1].to(task.graph.x.device, copy=True)
+        else:
+            probabilities = super().predict_task(task)
         if self._knows(task):
             nodes, rows, _ = cast("tuple[Tensor, ...]", self.held_out_)
             probabilities[nodes] = rows.to(probabilities)
@@ -189,21 +196,35 @@ class Auto(Method):
         labels = self.held_out_[2]
         return labels.shape == task.train.shape and torch.equal(labels, task.train | task.val)
 
+    def weighted_members(self, graph: Data) -> list[tuple[Method, float]]:
+        """The members and their weights; where no label is known, those that need none.
+
+        Another graph than that of training has no labels that label propagation, or columns of
+        labels, could use.
+        """
+        pairs = list(zip(self.members_, self.weights_, strict=True))
+        free = [(member, weight) for member, weight in pairs if not member.uses_labels]
+        if len(free) in (0, len(pairs)) or len(self._known_labels(graph)[0]):
+            return pairs
+        total = sum(weight for _, weight in free)
+        return [(member, weight / total) for member, weight in free]
+
     def _logits(self, graph: Data) -> Tensor:
-        parts = [member.predict_proba(graph) for member in self.members_]
-        mean = weighted_mean(self.weights_, parts)
+        members, weights = zip(*self.weighted_members(graph), strict=True)
+        mean = weighted_mean(weights, [member.predict_proba(graph) for member in members])
         return mean.clamp(min=torch.finfo(mean.dtype).tiny).log()
 
     def predict_members(self, graph: Data) -> Committee | None:
         """The members of all selected methods; None if there is one, and it is no committee."""
-        committees = [member.predict_members(graph) for member in self.members_]
+        members, weights = zip(*self.weighted_members(graph), strict=True)
+        committees = [member.predict_members(graph) for member in members]
         if len(committees) == 1:
             return committees[0]
         parts = [
             Committee.even(member.predict_proba(graph).unsqueeze(0)) if part is None else part
-            for part, member in zip(committees, self.members_, strict=True)
+            for part, member in zip(committees, members, strict=True)
         ]
-        return Committee.joined(parts, self.weights_)
+        return Committee.joined(parts, weights)
 
     # Saving
 
@@ -234,19 +255,19 @@ class OutOfTime(KeyboardInterrupt):
 
 @dataclass(eq=False)
 class Trial:
-    """A candidate that was fitted, or tried: once per fold."""
+    """A candidate, its fits to the folds, and what they predict for the nodes held out in each."""
 
-    method: Method
-    late: bool = False  # whether the time limit ended it
+    method: Method  # with its parameters, not fitted
+    methods: list[Method] = field(default_factory=list)  # one per fold
+    parts: list[Tensor] = field(default_factory=list)  # (M, C) each
+    mean: Tensor = field(default_factory=lambda: torch.empty(0))  # of all fits, (N, C)
+    score: float = 0.0  # on all held-out nodes so far
     reason: str = ""  # why it failed, if it did
-    probabilities: Tensor = field(default_factory=lambda: torch.empty(0))  # validation, (M, C)
-    score: float = 0.0
-    others: list[Method] = field(default_factory=list)  # fitted to the other folds
 
     @property
-    def methods(self) -> list[Method]:
-        """One fitted method per fold."""
-        return [self.method, *self.others]
+    def held_out(self) -> Tensor:
+        """Probabilities of all held-out nodes so far."""
+        return torch.cat(self.parts)
 
     @property
     def title(self) -> str:
@@ -254,149 +275,133 @@ class Trial:
         return self.method.full_title
 
 
-class Search:
-    """Candidates, fitted one after the other to one task, or to every fold of one.
+class Race:
+    """Candidates, fitted to one task, or to every fold of one, and compared on held-out nodes."""
 
-    Without a metric, the one that fits the task selects. With `race`, candidates that are clearly
-    behind are left out of further folds.
-    """
-
-    def __init__(
-        self, tasks: Sequence[Task], limit: float, metric: str | None = None, *, race: bool = True
-    ) -> None:
-        self.tasks, self.task, self.race = tasks, tasks[0], race
-        self.time_limit, self.started = limit, perf_counter()
-        self.validation = Validation.of(self.task, metric)
-        self.done = 1  # folds that all candidates left were fitted to
-        self.fitted, self.failed = list[Trial](), list[Trial]()
-        self.behind = list[Trial]()  # left out of further folds
+    def __init__(self, tasks: Sequence[Task], limit: float, metric: str | None, seed: int) -> None:
+        self.tasks, self.task, self.seed, self.started = tasks, tasks[0], seed, perf_counter()
+        self.deadline = self.started + limit if limit else None
+        first = Validation.of(self.task, metric)
+        labels = [task.graph.y[task.val] for task in tasks]
+        self.validations = [  # after one fold, after two and so on
+            first._replace(labels=torch.cat(labels[: done + 1])) for done in range(len(tasks))
+        ]
+        self.fitted, self.behind, self.failed = list[Trial](), list[Trial](), list[Trial]()
         self.not_reached = list[Method]()
         self.interrupted, self.seconds = False, 0.0
 
-    def run(self, methods: Sequence[Method], seed: int, on_epoch: Callback) -> None:
-        """Fit each, as long as there is time; Ctrl-C ends with what is fitted so far.
+    @property
+    def validation(self) -> Validation:
+        """Labels of all held-out nodes, and the metric."""
+        return self.validations[-1]
 
-        Quick ones and those that ignore the graph come first: there is then a result, and
-        something to compare with, however long the others take. Results are in the order given.
+    def run(self, methods: Sequence[Method], on_epoch: Callback, *, drop: bool = True) -> None:
+        """Fit each to all folds; Ctrl-C and the time limit end with what is fitted so far.
+
+        Results are in the order given. With `drop`, what is surely behind gets no further folds.
         """
-        queue = sorted(methods, key=_takes_long)
-        for method in queue:
-            left = self.started + self.time_limit - perf_counter()
-            if self.interrupted or (left <= 0 and self.fitted):
+        queue = sorted(methods, key=lambda method: type(method).__name__ not in CHEAP)
+        for number, method in enumerate(queue):
+            if self.interrupted or (self.fitted and self._late()):
                 self.not_reached.append(method)
                 continue
-            share = SHARE if _takes_long(method) else QUICK_SHARE
-            share = 1.0 if method is queue[-1] else share
-            trial = Trial(method)
+            best = max((trial.score for trial in self.fitted), default=0.0)
+            if drop and best >= PERFECT and type(method).__name__ not in CHEAP:
+                self.not_reached.append(method)
+                continue
+            trial, what = Trial(method), f"{number + 1} of {len(queue)}"
             try:
-                self._try(trial, self.task, seed, perf_counter() + share * left, on_epoch)
-            except KeyboardInterrupt:
-                if not self.fitted:
+                self._fit_folds(trial, what, on_epoch, drop)
+            except KeyboardInterrupt as stop:
+                if not self.fitted and not isinstance(stop, OutOfTime):
                     raise
-                self.interrupted = True
+                self.interrupted |= not isinstance(stop, OutOfTime)
                 self.not_reached.append(method)
                 continue
-            (self.failed if trial.reason else self.fitted).append(trial)
-            if not trial.reason:
-                trial.score = self.validation.score(trial.probabilities)
+            except ERRORS as error:
+                trial.reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            done = len(trial.parts) == len(self.tasks)
+            kind = self.failed if trial.reason else self.fitted if done else self.behind
+            kind.append(trial)
         if not self.fitted:
             raise ValueError(f"No candidate could be fitted: {self.failed[0].reason}")
         order = {id(method): index for index, method in enumerate(methods)}
         self.fitted.sort(key=lambda trial: order[id(trial.method)])
-        if not (self.interrupted or self.not_reached or any(trial.late for trial in self.fitted)):
-            self._run_folds(seed, on_epoch)
         self.seconds = perf_counter() - self.started
 
-    def _run_folds(self, seed: int, on_epoch: Callback) -> None:
-        """Fit the candidates to the other folds, as long as all can be fitted in time."""
-        took = perf_counter() - self.started
-        for task in self.tasks[1:]:
-            before = len(self.fitted)
-            if self.race:  # keep those that count, and the best with and without the graph
-                counts = self._shares(self.fitted, self.validation.resamples(generator(seed)))
-                kept = {*counts, *self._best_by_use().values()}
-                self.behind += [trial for trial in self.fitted if trial not in kept]
-                self.fitted = [trial for trial in self.fitted if trial in kept]
-            began = perf_counter()
-            if began + took * len(self.fitted) / before > self.started + self.time_limit:
-                return
-            methods = [trial.method for trial in self.fitted]
-            again = [Trial(type(method)(**method.get_params())) for method in methods]
-            for trial in again:
-                try:
-                    self._try(trial, task, seed, self.started + self.time_limit, on_epoch)
-                except KeyboardInterrupt:
-                    self.interrupted = True
-                if self.interrupted or trial.reason or trial.late:
-                    return  # a fold counts if every candidate was fitted to the end
-            # candidates are scored on the nodes of all folds so far
-            labels = torch.cat([self.validation.labels, task.graph.y[task.val]])
-            self.validation = self.validation._replace(labels=labels)
-            for trial, other in zip(self.fitted, again, strict=True):
-                trial.others.append(other.method)
-                trial.probabilities = torch.cat([trial.probabilities, other.probabilities])
-                trial.score = self.validation.score(trial.probabilities)
-            self.done += 1
-            took = perf_counter() - began
+    def _late(self) -> bool:
+        return self.deadline is not None and perf_counter() >= self.deadline
 
-    def _try(
-        self, trial: Trial, task: Task, seed: int, deadline: float, on_epoch: Callback
-    ) -> None:
-        """Fit one candidate; at the deadline it ends with its best weights, as after Ctrl-C."""
+    def _fit_folds(self, trial: Trial, what: str, on_epoch: Callback, drop: bool) -> None:
+        """Fit a candidate to one fold after the other, unless it falls behind."""
+        rewind = hasattr(trial.method, "rewind") and len(self.tasks) > 1
+        for fold, task in enumerate(self.tasks, start=1):
+            title = f"{trial.title} ({what}" + (f", fold {fold})" if len(self.tasks) > 1 else ")")
 
-        def watch(history: History) -> None:
-            history.stage = trial.title
-            on_epoch(history)
-            if perf_counter() >= deadline:
-                trial.late = True
-                raise OutOfTime
+            def watch(history: History, title: str = title) -> None:
+                history.stage = title
+                on_epoch(history)
+                if self.fitted and self._late():
+                    raise OutOfTime
 
-        try:
-            trial.method.fit(task, seed=seed, on_epoch=watch, progress=False)
-            trial.probabilities = trial.method.predict_proba(task.graph)[task.val]
-        except ERRORS as error:
-            trial.reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        except OutOfTime:
-            trial.reason = "The time limit ended it before it had learnt anything."
-        if not trial.reason:
-            ended = any(history.interrupted for history in trial.method.history_)
-            self.interrupted = ended and not trial.late
+            method = type(trial.method)(**trial.method.get_params())
+            method.fit(task, seed=self.seed, on_epoch=watch, progress=False)
+            trial.methods.append(method)
+            if any(history.interrupted for history in method.history_):
+                raise OutOfTime if self._late() else KeyboardInterrupt
+            if not rewind:
+                self._predict(trial, task)
+                if drop and fold < len(self.tasks) and self._surely_behind(trial):
+                    return
+        if rewind:  # all folds take the step that is best for all of them
+            scores = [method.history_[-1].score for method in trial.methods]
+            steps = range(min(map(len, scores)))
+            best = max(steps, key=lambda step: (sum(one[step] for one in scores), -step))
+            for method, task in zip(trial.methods, self.tasks, strict=True):
+                cast(Any, method).rewind(best)
+                self._predict(trial, task, method)
+        trial.mean = trial.mean / len(self.tasks)
 
-    def weights(self, seed: int) -> dict[int, float]:
+    def _predict(self, trial: Trial, task: Task, method: Method | None = None) -> None:
+        """Predict with the last fit, or a given one, and score all that was held out so far."""
+        probabilities = (method or trial.methods[-1]).predict_proba(task.graph)
+        trial.mean = probabilities + (trial.mean if trial.parts else 0)
+        trial.parts.append(probabilities[task.val])
+        trial.score = self.validations[len(trial.parts) - 1].score(trial.held_out)
+
+    def _surely_behind(self, trial: Trial) -> bool:
+        """Whether a candidate cannot matter any more, by the nodes held out in its folds so far."""
+        validation = self.validations[len(trial.parts) - 1]
+        counts = validation.labels.bincount()
+        if not self.fitted or int(counts[counts > 0].min()) < ENOUGH:
+            return False
+        best = max(self.fitted, key=lambda other: other.score)
+        mine, other = trial.held_out, best.held_out[: len(trial.held_out)]
+        noise = validation.noise(other, mine, validation.resamples(generator(self.seed)))
+        return validation.score(other) - trial.score > SURE * noise
+
+    def weights(self) -> dict[int, float]:
         """The selected candidates by index, and their weights, which sum to one.
 
-        As in the vote of Unison, a candidate that is behind the best by one standard error of the
-        difference counts 1/e as much: with few validation nodes the average is nearly even, with
-        many it is the best candidate alone. Where the graph is of no use, all that use it are out.
+        With few labels the average is nearly even, with many it is the best candidate alone. The
+        best that needs no known labels is always among them, for graphs that have none.
         """
-        samples = self.validation.resamples(generator(seed))
-        useless = self._graph_is_useless(samples)
-        allowed = [trial for trial in self.fitted if not (useless and trial.method.uses_graph)]
-        shares = self._shares(allowed, samples)
-        return {self.fitted.index(trial): share for trial, share in shares.items()}
-
-    def _shares(self, trials: Sequence[Trial], samples: Sequence[Tensor]) -> dict[Trial, float]:
-        """What each of some candidates counts in their average; those that do not are left out."""
-        best = max(trials, key=lambda trial: trial.score)
+        best = max(self.fitted, key=lambda trial: trial.score)
+        samples = self.validation.resamples(generator(self.seed))
         counts = {}
-        for trial in trials:
-            counts[trial] = float(VOTES.get(type(trial.method).__name__, 1))
+        for index, trial in enumerate(self.fitted):
+            counts[index] = 1.0
             if trial.score < best.score:
                 noise = self.noise(best, trial, samples)
                 behind = (best.score - trial.score) / noise if noise else FAR
-                counts[trial] *= exp(-behind) if behind < FAR else 0.0
-        least = min(counts[best], MIN_SHARE * sum(counts.values()))
-        kept = {trial: count for trial, count in counts.items() if count >= least}
+                counts[index] = exp(-behind) if behind < FAR else 0.0
+        least = MIN_SHARE * sum(counts.values())
+        kept = {index: count for index, count in counts.items() if count >= least}
+        free = [index for index, trial in enumerate(self.fitted) if not trial.method.uses_labels]
+        if free and not set(free) & set(kept):
+            kept[max(free, key=lambda index: self.fitted[index].score)] = least
         total = sum(kept.values())
-        return {trial: count / total for trial, count in kept.items()}
-
-    def _graph_is_useless(self, samples: Sequence[Tensor]) -> bool:
-        """Whether the best model without the graph is ahead of the best with it."""
-        best = self._best_by_use()
-        if len(best) < 2:
-            return False
-        graph, alone = best[True], best[False]
-        return graph.score - alone.score < -USELESS * self.noise(graph, alone, samples)
+        return {index: count / total for index, count in kept.items()}
 
     def _best_by_use(self) -> dict[bool, Trial]:
         """The best candidate that uses the graph (True), and the best that does not."""
@@ -405,70 +410,66 @@ class Search:
 
     def noise(self, first: Trial, second: Trial, samples: Sequence[Tensor]) -> float:
         """Standard error of the difference between the scores of two candidates."""
-        return self.validation.noise(first.probabilities, second.probabilities, samples)
+        return self.validation.noise(first.held_out, second.held_out, samples)
 
     def history(self, main: Trial) -> list[History]:
-        """All stages of all candidates; the main one is that of a given candidate."""
+        """All stages of all candidates; the main one is that of a given candidate's last fold."""
         stages = []
         for trial in self.fitted:
-            for stage in trial.method.history_:
-                ended = stage.interrupted and not trial.late
-                is_main = stage.main and trial is main
-                stages.append(replace(stage, main=is_main, interrupted=ended, stage=trial.title))
-        if self.interrupted and not any(stage.interrupted for stage in stages):
+            for method in trial.methods:
+                for stage in method.history_:
+                    is_main = stage.main and method is main.methods[-1]
+                    stages.append(replace(stage, main=is_main, stage=trial.title))
+        if self.interrupted:
             stages[-1].interrupted = True
         return stages
 
     # Summary
 
-    def summary(self, weights: Mapping[int, float], seed: int) -> list[str]:
+    def summary(self, weights: Mapping[int, float]) -> list[str]:
         """What was selected, what was rejected and whether the graph helps, one line each."""
-        chosen, about = self._selected(weights), self._about_graph(seed)
+        chosen, about = self._selected(weights), self._about_graph()
         lines = [f"Chose {chosen}", self._rejected(weights), about]
         if about.startswith(NO_HELP):  # this is part of the first line
             lines = [f"{about}: chose {chosen}", lines[1]]
         return [line for line in lines if line]
 
     def _selected(self, weights: Mapping[int, float]) -> str:
-        """Such as `GCN (validation balanced accuracy 81.2) out of 5 candidates in 9 s.`"""
+        """Such as `GCN (held-out balanced accuracy 81.2) out of 5 candidates in 9 s.`"""
         order = sorted(weights, key=lambda index: -weights[index])
         trials, shares = [self.fitted[index] for index in order], [weights[i] for i in order]
         what = trials[0].title
         if len(order) > 1:
             names = [f"{t.title} ({share:.0%})" for t, share in zip(trials, shares, strict=True)]
             what = f"an average of {', '.join(names[:-1])} and {names[-1]}"
-        mean = weighted_mean(shares, [trial.probabilities for trial in trials])
+        mean = weighted_mean(shares, [trial.held_out for trial in trials])
         score, title = self.validation.score(mean), METRICS[self.validation.metric].title
-        behind = score < max(trial.score for trial in self.fitted)
-        near = ", not clearly behind the best" if behind else ""
         tried = len(self.fitted) + len(self.behind) + len(self.failed)
-        folds = f", fitted to {self.done} folds each," if self.done > 1 else ""
+        folds = f", fitted to {len(self.tasks)} folds each," if len(self.tasks) > 1 else ""
         return (
-            f"{what} (validation {title} {100 * score:.1f}{near}) out of "
+            f"{what} (validation {title} {100 * score:.1f}) out of "
             f"{tried} candidate{'s' * (tried != 1)}{folds} in {self.seconds:.0f} s."
         )
 
     def _rejected(self, weights: Mapping[int, float]) -> str:
-        """The other candidates with their scores, and those that the time limit affected."""
+        """The other candidates with their scores, and those that were not fitted."""
         others = [trial for index, trial in enumerate(self.fitted) if index not in weights]
-        others += self.behind
         others.sort(key=lambda trial: -trial.score)
-        ended = f"Ended by the time limit ({LIMITS})"
-
-        def scored(trial: Trial) -> str:  # one that was left behind was scored on fewer nodes
-            folds = len(trial.methods)
-            after = f" after {folds} fold{'s' * (folds > 1)}" if folds < self.done else ""
-            return f"{trial.title} ({100 * trial.score:.1f}{after})"
-
+        names = [f"{trial.title} ({100 * trial.score:.1f})" for trial in others]
+        for trial in self.behind:  # scored on fewer nodes
+            done = len(trial.parts)
+            after = f"after {done} fold{'s' * (done > 1)}"
+            names.append(f"{trial.title} ({100 * trial.score:.1f} {after})")
+        perfect = max(trial.score for trial in self.fitted) >= PERFECT and not self._late()
+        skipped = "Not needed" if perfect and not self.interrupted else "Not reached"
         groups = {
-            "Rejected": [scored(trial) for trial in others],
-            ended: [trial.title for trial in self.fitted if trial.late],
-            "Not reached": [method.full_title for method in self.not_reached],
+            "Rejected": names,
+            skipped: [method.full_title for method in self.not_reached],
             "Failed": [f"{trial.title} ({trial.reason.rstrip('.')})" for trial in self.failed],
         }
         return " ".join(f"{word}: {'; '.join(names)}." for word, names in groups.items() if names)
 
-    def _about_graph(self, seed: int) -> str:
+    def _about_graph(self) -> str:
         """Whether the best model that uses the graph is better than the best that does not."""
         if not has_edges(self.task.graph):
             return f"{NO_HELP}, it has no edges"
@@ -476,28 +477,29 @@ class Search:
         if len(best) < 2:
             return ""
         graph, alone = best[True], best[False]
-        samples = self.validation.resamples(generator(seed))
-        noise = self.noise(graph, alone, samples)
+        noise = self.noise(graph, alone, self.validation.resamples(generator(self.seed)))
         gap, reached = graph.score - alone.score, f"{100 * alone.score:.1f}"
         scores = f"{100 * graph.score:.1f} with it and {reached} without it"
-        unclear = f"Whether the graph helps is unclear: {scores}"
-        if (alone if gap > 0 else graph).late or (gap <= 0 and self.not_reached):
-            return f"{unclear}, but some models were not trained to the end."
         if gap > CERTAIN * noise:
             return f"The graph helps: the best model without it, {alone.title}, reaches {reached}."
-        if self._graph_is_useless(samples):
+        if gap < -CERTAIN * noise:
             return f"{NO_HELP}, the best models reach {scores}"
         nodes = self.validation.labels.numel()
-        return f"{unclear}, which {nodes:,} validation nodes cannot tell apart."
+        return (
+            f"Whether the graph helps is unclear: {scores}, which {nodes:,} validation nodes "
+            "cannot tell apart."
+        )
+
+
+def _tensors(graph: Data) -> list[Any]:
+    """Tells graphs apart, and their changes."""
+    parts = graph.x, graph.edge_index, edge_weight(graph), graph.get("relation_index")
+    return [part if part is None else (id(part), part._version) for part in parts]
 
 
 def has_edges(graph: Data) -> bool:
     """Whether an edge joins two different nodes."""
     return bool((graph.edge_index[0] != graph.edge_index[1]).any())
-
-
-def _takes_long(method: Method) -> bool:
-    return method.uses_graph and type(method).__name__ not in QUICK
 
 
 def weighted_mean(weights: Sequence[float], parts: Sequence[Tensor]) -> Tensor:

@@ -70,9 +70,9 @@ class Boosting(Method):
 
     A node's row holds its features, the mean of its neighbours' features and, with two hops, the
     mean of the neighbours' means; in a graph with relations also the mean in each; its degree and
-    what is known around it, if asked for. Each round adds one tree per class; the number of rounds is selected on the
-    validation nodes. Trees are stored as tensors: a saved model holds no pickle, and only fitting
-    needs the library that grows them.
+    what is known around it, if asked for. Each round adds one tree per class; the number of rounds
+    is selected on the validation nodes. Trees are stored as tensors: a saved model holds no pickle,
+    and only fitting needs the library that grows them.
 
     Args:
         leaves: Maximum number of leaves of a tree.
@@ -98,8 +98,8 @@ class Boosting(Method):
 
     Departs:
         An epoch is a round, `learning_rate` the shrinkage and `weight_decay` the L2 penalty on
-        leaves. Seeds have no effect: draws have a seed of their own. On a graph that it was not tuned for, trees
-        are smaller and leaves larger than by default.
+        leaves. Seeds have no effect: draws have a seed of their own. On a graph that it was not
+        tuned for, trees are smaller and leaves larger than by default.
 
     Reference:
         Ke, Meng, Finley, Wang, Chen, Ma, Ye and Liu, "LightGBM: A Highly Efficient Gradient
@@ -121,14 +121,14 @@ class Boosting(Method):
     _untuned_params = {"leaves": 15, "smallest_leaf": 10, "weight_decay": 1.0}
     portfolio = tuple(
         {
-            **{"hops": hops, "degree": True, "columns": 100, "context": True},
-            **{"sample": 0.2, "stop_early": False, "max_epochs": 100},
+            **{"hops": hops, "degree": True, "columns": 50, "context": True},
+            **{"sample": 0.2, "stop_early": False, "max_epochs": 60, "learning_rate": 0.15},
         }
         for hops in (2, 0)
     )
     limits = {
         **{"leaves": 2, "smallest_leaf": 1, "hops": (0, MAX_HOPS), "columns": 0},
-        "sample": "fraction",
+        "sample": "positive",
     }
 
     learning_rate: float = 0.1
@@ -145,10 +145,20 @@ class Boosting(Method):
     stop_early: bool = True
     engine: Engine = "sklearn"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.sample > 1:
+            raise ValueError(f"sample must lie in (0, 1], got {self.sample}.")
+
     @property
     def uses_graph(self) -> bool:
         """Whether a row holds more than the node's own features."""
         return self.hops > 0
+
+    @property
+    def uses_labels(self) -> bool:
+        """Whether a row holds columns of known labels."""
+        return self.context and self.hops > 0
 
     @property
     def full_title(self) -> str:
@@ -253,8 +263,7 @@ class Boosting(Method):
     @property
     def context_width(self) -> int:
         """Columns beside features and means."""
-        used = self.context and self.hops > 0
-        return PLACE_COLUMNS + label_width(self.num_classes_) if used else 0
+        return PLACE_COLUMNS + label_width(self.num_classes_) if self.uses_labels else 0
 
     def _context(self, graph: Data, *, learning: bool = False) -> Tensor:
         """Columns of a node's place and of the labels around it; to learn from, without its own."""

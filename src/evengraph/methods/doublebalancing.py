@@ -43,7 +43,6 @@ class DoubleBalancing(NetworkMethod):
 
     title = "Double balancing"
     search_space = {"loss": ("balanced_softmax", "reweight"), "hidden": (128, 256)}
-    portfolio = ({"backbone": "sage"},)
     suits_heterophily = True
     network = "plain"
     limits = {"pseudo_weight": 0}

@@ -68,6 +68,11 @@ class LabelPropagation(Method):
         if not 0 < self.restart <= 1:
             raise ValueError(f"restart must lie in (0, 1], got {self.restart}.")
 
+    @property
+    def uses_labels(self) -> bool:
+        """Always: nothing else is used."""
+        return True
+
     def _fit(self, task: Task) -> None:
         history = self._train_in_steps(self._rounds(task))
         self.rewind(history.best_epoch)

@@ -89,7 +89,13 @@ class Unison(Method):
     search_space = {"weight_decay": (2.0, 0.5, 8.0), "learning_rate": (0.05, 0.02)}
     role = "highlight"
     suits_heterophily = True
-    portfolio = ({},)
+    portfolio = tuple(  # nothing is validated, so that held-out nodes judge it fairly
+        {
+            **{"views": view, "members": 2, "hidden": 64, "components": 128},
+            **{"max_epochs": 100, "stop_early": False},
+        }
+        for view in DEFAULT_VIEWS
+    )
     limits = {
         **dict.fromkeys(("members", "hidden", "components"), 0),
         **dict.fromkeys(("neighbours", "batch"), 1),
@@ -128,6 +134,12 @@ class Unison(Method):
     def view_names(self) -> list[str]:
         """Names of the views, in the order of their members."""
         return [name.strip() for name in self.views.split(",") if name.strip()]
+
+    @property
+    def full_title(self) -> str:
+        """The title, with the view if it is one."""
+        names = self.view_names
+        return self.title if len(names) > 1 else f"{self.title} ({names[0]} view)"
 
     @property
     def size(self) -> Size:

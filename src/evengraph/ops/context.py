@@ -112,9 +112,7 @@ def label_columns(graph: Data, nodes: Tensor, labels: Tensor, num_classes: int) 
     return _label_columns(graph, nodes, labels, num_classes, None)
 
 
-def held_out_label_columns(
-    graph: Data, nodes: Tensor, labels: Tensor, num_classes: int
-) -> Tensor:
+def held_out_label_columns(graph: Data, nodes: Tensor, labels: Tensor, num_classes: int) -> Tensor:
     """`label_columns` to learn from: a labelled node has columns that its label is not part of.
 
     Labelled nodes are divided into parts, every class evenly, and each part is described by the
@@ -166,8 +164,7 @@ def _describe(
 
     near = product(matrix, start)
     shares = [
-        (found + prior) / (found.sum(2, keepdims=True) + 1)
-        for found in (near, product(mean, near))
+        (found + prior) / (found.sum(2, keepdims=True) + 1) for found in (near, product(mean, near))
     ]
     start /= np.maximum(total, 1)
     reach = start

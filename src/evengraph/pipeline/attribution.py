@@ -74,12 +74,13 @@ def _unison(method: Unison, graph: Data, node: int, direction: Tensor) -> Contri
 @contributions.register
 def _auto(method: Auto, graph: Data, node: int, direction: Tensor) -> Contributions:
     """Those of the selected methods, by what each counts in the average."""
-    parts = [contributions(member, graph, node, direction) for member in method.members_]
+    members, weights = zip(*method.weighted_members(graph), strict=True)
+    parts = [contributions(member, graph, node, direction) for member in members]
     if len(parts) == 1:
         return parts[0]
-    rows = torch.stack([member.predict_proba(graph)[node] for member in method.members_])
+    rows = torch.stack([member.predict_proba(graph)[node] for member in members])
     margins = torch.stack([part.value.to(rows) for part in parts])
-    shares = vote_shares(rows, margins, rows.new_tensor(method.weights_), direction)
+    shares = vote_shares(rows, margins, rows.new_tensor(weights), direction)
     return weighted_sum(parts, shares.tolist())
 
 
@@ -95,7 +96,8 @@ def _boosting(method: Boosting, graph: Data, node: int, direction: Tensor) -> Co
     weights = outputs.repeat(method.trees_.roots.numel() // method.outputs)
     sums = torch.zeros(row.numel(), dtype=torch.float64, device=row.device)
     sums.index_add_(0, features.flatten(), (weights * parts).flatten())
-    by_part = sums.view(method._parts(graph), -1)
+    size = method._parts(graph) * method._width(graph)
+    by_part, others = sums[:size].view(method._parts(graph), -1), sums[size:]
     # the weight of each node in the means of the node; without neighbours it stands for them
     one = torch.zeros(graph.num_nodes, 1, dtype=torch.float64, device=graph.x.device)
     one[node] = 1
@@ -106,6 +108,7 @@ def _boosting(method: Boosting, graph: Data, node: int, direction: Tensor) -> Co
             column = mean.transposed_product(column)
         columns.append(column if column.any() else one)
     total = (torch.cat(columns, dim=1).t() * by_part.sum(1).unsqueeze(1)).sum(0)
+    total[node] += others.sum()  # its place in the graph, and the labels around it
     value = method.baseline_ @ outputs + sums.sum()
     hops, relations = range(1, 1 + method.hops), range(1, len(by_part) - method.hops)
     names = [OWN, *(MEAN_OF.get(hop, f"mean {hop} hops away") for hop in hops)]

@@ -87,7 +87,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _new_method(self) -> Method:
         if isinstance(self.method, str):
             kind = METHODS[self.method]
-            return kind(**{**kind.graph_defaults(self.graph), **kind.own_split_params})
+            return kind(**kind.graph_defaults(self.graph))
         return type(self.method)(**self.method.get_params())
 
     def _nodes(self, X: ArrayLike) -> torch.Tensor:

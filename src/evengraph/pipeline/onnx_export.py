@@ -37,6 +37,7 @@ ABOUT_VIEWS = {
     "ego": "principal components of the features and of their means over neighbours",
 }
 FEATURES = "encoded features of the node"
+CONTEXT = "place of the node in the graph, and known labels around it"
 
 
 class RowInput(NamedTuple):
@@ -239,7 +240,10 @@ class _Boosting(NamedTuple):
 
     def row_inputs(self) -> dict[str, RowInput]:
         one = self.method
-        return hop_inputs(one.num_features_, one.hops, one.num_relations_, degree=one.degree)
+        inputs = hop_inputs(one.num_features_, one.hops, one.num_relations_, degree=one.degree)
+        if one.context_width:
+            inputs["context"] = RowInput(one.context_width, CONTEXT, fitted=True)
+        return inputs
 
     def rows(self, graph: Data) -> dict[str, Tensor]:
         nodes = torch.arange(graph.num_nodes, device=graph.x.device)

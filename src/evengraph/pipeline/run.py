@@ -595,7 +595,7 @@ def comparison_executor(
 def default_entries(
     graph: Data, params: Mapping[str, Mapping[str, Any]] | None = None
 ) -> dict[str, Method]:
-    """The methods of a comparison by default: the baseline and the portfolio of `auto`."""
+    """The methods of a comparison by default: the baseline and what `auto` chooses from."""
     baselines = {
         name: kind(**{**kind.graph_defaults(graph), **(params or {}).get(name, {})})
         for name, kind in METHODS.items()

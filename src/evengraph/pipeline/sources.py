@@ -86,11 +86,6 @@ class GraphSource:
         masks = [f"{part}_mask" in self.graph for part in ("train", "val", "test")]
         return "given" if any(masks) else "natural"
 
-    @property
-    def draws_labels(self) -> bool:
-        """Whether the default protocol draws the sets at random from a user's labels."""
-        return not self.is_dataset and self.default_split == "natural"
-
     def default_shares(self, split: str) -> dict[str, float]:
         """The shares to train and validate on under a protocol, where they are not its defaults."""
         if self.is_dataset or split not in ("natural", "bytime"):

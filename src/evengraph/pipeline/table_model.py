@@ -469,9 +469,8 @@ class TableModel:
     def _new_method(self, source: GraphSource) -> Method:
         """An unfitted method."""
         if isinstance(self.method, str):
-            kind, own = METHODS[self.method], self.protocol is None and source.draws_labels
-            params = kind.own_split_params if own else {}
-            return kind(**{**kind.graph_defaults(source.graph), **params})
+            kind = METHODS[self.method]
+            return kind(**kind.graph_defaults(source.graph))
         return type(self.method)(**self.method.get_params())
 
     def _opened(self, nodes: Any, edges: Any, known: Any) -> Data | NewNodes:

@@ -130,9 +130,6 @@ class Method(ABC):
     """Parameters for a graph that the method was not tuned for, besides patience."""
     _net_name: ClassVar[str] = "net"
     """What the tensors of `net_` are called in a model folder."""
-    own_split_params: ClassVar[Mapping[str, Any]] = {}
-    """Parameters where training and validation nodes were drawn at random from a user's labels, and
-    may be drawn again."""
 
     learning_rate: float = 0.01
     weight_decay: float = 5e-4
@@ -155,6 +152,11 @@ class Method(ABC):
     def uses_graph(self) -> bool:
         """Whether edges have an influence on predictions."""
         return True
+
+    @property
+    def uses_labels(self) -> bool:
+        """Whether predictions rest on the labels of training nodes that the graph holds."""
+        return False
 
     @property
     def uses_edge_weights(self) -> bool:
