@@ -217,7 +217,7 @@ class Auto(Method):
     def predict_members(self, graph: Data) -> Committee | None:
         """The members of all selected methods; None if there is one, and it is no committee."""
         members, weights = zip(*self.weighted_members(graph), strict=True)
-        committees = [member.predict_members(graph) for member in members]
+        committees: list[Committee | None] = [one.predict_members(graph) for one in members]
         if len(committees) == 1:
             return committees[0]
         parts = [

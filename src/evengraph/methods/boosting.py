@@ -268,7 +268,7 @@ class Boosting(Method):
     def _context(self, graph: Data, *, learning: bool = False) -> Tensor:
         """Columns of a node's place and of the labels around it; to learn from, without its own."""
         if not self.context_width:
-            return graph.x.new_empty(graph.num_nodes, 0)
+            return torch.empty(graph.num_nodes, 0, device=graph.x.device)
         columns = held_out_label_columns if learning else label_columns
         found = columns(graph, *self._known_labels(graph), self.num_classes_)
         return torch.cat([place_columns(graph), found], dim=1)

@@ -19,6 +19,7 @@ from evengraph.core.untrusted import MAX_HOPS
 from evengraph.methods.bases.method import Method
 from evengraph.methods.bases.saving import checked
 from evengraph.metrics.multiclass import validation_likelihood
+from evengraph.ops.context import once_per_graph
 from evengraph.ops.features import Scaling, hop_table, with_log_degree
 from evengraph.ops.sparse import neighbour_averages, to_scipy, weighted_adjacency
 
@@ -70,7 +71,7 @@ class Logistic(Method):
     separate_relations = True
     limits = {"hops": (0, MAX_HOPS)}
 
-    max_epochs: int = 10
+    max_epochs: int = 8
     patience: int = 3
     hops: int = 0
     degree: bool = False
@@ -92,7 +93,10 @@ class Logistic(Method):
 
     def _fit(self, task: Task) -> None:
         nodes = (task.train | task.val).nonzero().squeeze(1)
-        self.scaling_ = Scaling.of(self._inputs(task.graph)[0])
+        key = "scaling", self.degree and self.hops > 0
+        self.scaling_ = once_per_graph(
+            task.graph, key, lambda: Scaling.of(self._inputs(task.graph)[0])
+        )
         self.select(task, nodes, *self._table(task.graph, nodes))
 
     def select(self, task: Task, nodes: Tensor, table: Any, factors: Tensor) -> None:
@@ -162,10 +166,9 @@ class Logistic(Method):
     def _logits(self, graph: Data) -> Tensor:
         x, matrix = self._inputs(graph)
         weights, bias = self.weights_[:, :-1].t().float(), self.weights_[:, -1].float()
-        terms = [
-            torch.cat([self.scaling_(part) @ weight for part in x.split(ROWS)])
-            for weight in weights.split(x.shape[1])
-        ]
+        joined = torch.cat(weights.split(x.shape[1]), dim=1)  # all parts of a row are scaled alike
+        products = torch.cat([self.scaling_(part) @ joined for part in x.split(ROWS)])
+        terms: list[Tensor] = list(products.split(self.num_classes_, dim=1))
         if matrix is None:
             return terms[0] + bias
         averages = neighbour_averages(graph, self.hops, union=matrix)

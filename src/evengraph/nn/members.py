@@ -95,6 +95,7 @@ class Members(nn.Module):
             mine.copy_(torch.where(mask, theirs, mine))
 
 
+LARGEST_KEPT = 2**26  # numbers in the views of a graph that are kept for other fits
 LENGTH = 0.5  # root mean square length of a view's rows, so that one learning rate suits all graphs
 HOPS = 2  # of the ego view
 SMALLEST_PART = 32  # components of a part of the ego view, however many relations there are
@@ -189,6 +190,9 @@ class Views(nn.Module):
         if graph.x.requires_grad:  # an explanation asks for gradients
             return self._rows(graph, fit=False)
         key = "views", *self.names, self.width, *self.diffusion, self.neighbours
+        size = len(self.names) * graph.num_nodes * self.width
+        if size > LARGEST_KEPT:
+            return self._rows(graph, fit=fit)
         if fit:
             rows, state = once_per_graph(graph, key, lambda: self._fitted(graph))
             self.load_state_dict(state)

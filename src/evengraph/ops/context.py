@@ -94,10 +94,12 @@ def triangles(links: sp.csr_matrix) -> np.ndarray[Any, np.dtype[np.float64]]:
     ones = np.ones(int(keep.sum()))
     up = sp.csr_matrix((ones, (coo.row[keep], coo.col[keep])), shape=links.shape)
     closed = (up @ up).multiply(up).tocoo()  # entries count the nodes between both ends
-    counts = np.bincount(closed.row, closed.data, links.shape[0])
-    counts += np.bincount(closed.col, closed.data, links.shape[0])
-    between = up.multiply(up @ up.T).tocoo()  # seen from the lower end, by its higher neighbour
-    return counts + np.bincount(between.col, between.data, links.shape[0])
+    middle = up.multiply(up @ up.T).tocoo()  # entries count the nodes above both ends
+    sides = (closed.row, closed.data), (closed.col, closed.data), (middle.col, middle.data)
+    counts: np.ndarray[Any, np.dtype[np.float64]] = np.zeros(links.shape[0])
+    for nodes, number in sides:
+        counts += np.bincount(nodes, number, links.shape[0])
+    return counts
 
 
 def label_columns(graph: Data, nodes: Tensor, labels: Tensor, num_classes: int) -> Tensor:
