@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 
 HELP = {
     "method": "A method, several to compare (gcn,lte4g), or all; see evengraph methods. By default "
-    "auto, which tries several models for up to two minutes per split (--set time_limit=300 for "
-    "five).",
+    "auto, which fits several models and averages the best.",
     "split": "Split protocol: step, longtail, natural, publicstep, folds, given, bytime or "
     "semisupervised (20 positive and 80 negative labels). Default: step for named data sets; your "
     "split or time column, or natural, for your own files.",
