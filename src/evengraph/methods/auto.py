@@ -13,10 +13,11 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.core.rng import generator
-from evengraph.core.task import Task, edge_weight, folds
+from evengraph.core.task import Task, folds
 from evengraph.methods.bases.method import Committee, Method, pack_method, reset, restore_method
 from evengraph.metrics.evaluation import Validation
 from evengraph.metrics.registry import METRICS, comparable_metrics
+from evengraph.ops.context import GraphState
 from evengraph.training import Callback, History
 
 AUTO = "auto"  # the metric that fits the task
@@ -89,7 +90,7 @@ class Auto(Method):
     held_out_ = cast("tuple[Tensor, Tensor, Tensor] | None", None)
     """Held-out nodes, what models that did not learn from them predict, and the mask of all labels
     of the task; None without folds. Not saved."""
-    _predicted = cast("tuple[Any, Tensor] | None", None)  # the tensors of the task's graph, (N, C)
+    _predicted = cast("tuple[GraphState, Tensor] | None", None)  # of the task's graph, (N, C)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -143,9 +144,9 @@ class Auto(Method):
         self.members_ = [method for trial in trials for method in trial.methods]
         self.history_ = race.history(trials[0])
         mean = weighted_mean(shares, [trial.mean for trial in trials])
-        self._predicted = _tensors(race.task.graph), mean
+        self._predicted = GraphState(race.task.graph), mean
         self.held_out_ = None
-        if count > 1:
+        if race.folded:
             nodes = torch.cat([task.val_nodes for task in race.tasks])
             rows = weighted_mean(shares, [trial.held_out for trial in trials])
             self.held_out_ = nodes, rows, race.task.train | race.task.val
@@ -173,7 +174,7 @@ class Auto(Method):
     def predict_task(self, task: Task) -> Tensor:
         """Class probabilities of every node; of held-out nodes by models that did not see them."""
         known = self._predicted
-        if known is not None and task.past is None and known[0] == _tensors(task.graph):
+        if known is not None and task.past is None and known[0].holds_for(task.graph):
             probabilities = known[1].to(task.graph.x.device, copy=True)
         else:
             probabilities = super().predict_task(task)
@@ -184,10 +185,10 @@ class Auto(Method):
 
     def held_out(self, task: Task) -> Tensor:
         """The nodes that were held out in a fold; without folds the validation nodes."""
-        mask = task.val.clone()
-        if self._knows(task):
-            mask[cast("tuple[Tensor, ...]", self.held_out_)[0]] = True
-        return mask
+        if not self._knows(task):
+            return task.val.clone()
+        nodes, *_ = cast("tuple[Tensor, ...]", self.held_out_)
+        return torch.zeros_like(task.val).index_fill(0, nodes, True)
 
     def _knows(self, task: Task) -> bool:
         """Whether this is the task of the folds."""
@@ -227,6 +228,9 @@ class Auto(Method):
         return Committee.joined(parts, weights)
 
     # Saving
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_predicted": None}  # holds for tensors of this process
 
     def _details(self) -> dict[str, Any]:
         members = [pack_method(member)[0] for member in self.members_]
@@ -281,7 +285,9 @@ class Race:
     def __init__(self, tasks: Sequence[Task], limit: float, metric: str | None, seed: int) -> None:
         self.tasks, self.task, self.seed, self.started = tasks, tasks[0], seed, perf_counter()
         self.deadline = self.started + limit if limit else None
-        first = Validation.of(self.task, metric)
+        every = torch.stack([task.val for task in tasks]).any(0)  # one fold may lack a class
+        pooled = replace(self.task, train=self.task.train & ~every, val=every)
+        first, self.folded = Validation.of(pooled, metric), len(tasks) > 1
         labels = [task.graph.y[task.val] for task in tasks]
         self.validations = [  # after one fold, after two and so on
             first._replace(labels=torch.cat(labels[: done + 1])) for done in range(len(tasks))
@@ -313,11 +319,13 @@ class Race:
             try:
                 self._fit_folds(trial, what, on_epoch, drop)
             except KeyboardInterrupt as stop:
-                if not self.fitted and not isinstance(stop, OutOfTime):
-                    raise
                 self.interrupted |= not isinstance(stop, OutOfTime)
-                self.not_reached.append(method)
-                continue
+                if self.fitted:
+                    self.not_reached.append(method)
+                    continue
+                if not trial.methods:
+                    raise
+                self._cut_short(trial)
             except ERRORS as error:
                 trial.reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             done = len(trial.parts) == len(self.tasks)
@@ -328,6 +336,14 @@ class Race:
         order = {id(method): index for index, method in enumerate(methods)}
         self.fitted.sort(key=lambda trial: order[id(trial.method)])
         self.seconds = perf_counter() - self.started
+
+    def _cut_short(self, trial: Trial) -> None:
+        """Make do with the folds that the first candidate was fitted to before Ctrl-C."""
+        done = len(trial.methods)
+        self.tasks, self.validations = self.tasks[:done], self.validations[:done]
+        for index in range(len(trial.parts), done):
+            self._predict(trial, self.tasks[index], trial.methods[index])
+        trial.mean = trial.mean / done
 
     def _late(self) -> bool:
         return self.deadline is not None and perf_counter() >= self.deadline
@@ -489,12 +505,6 @@ class Race:
             f"Whether the graph helps is unclear: {scores}, which {nodes:,} validation nodes "
             "cannot tell apart."
         )
-
-
-def _tensors(graph: Data) -> list[Any]:
-    """Tells graphs apart, and their changes."""
-    parts = graph.x, graph.edge_index, edge_weight(graph), graph.get("relation_index")
-    return [part if part is None else (id(part), part._version) for part in parts]
 
 
 def has_edges(graph: Data) -> bool:

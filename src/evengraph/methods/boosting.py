@@ -139,10 +139,10 @@ class Boosting(Method):
     hops: int = 1
     degree: bool = False
     columns: int = 0
-    balance: bool = True
     context: bool = False
     sample: float = 1.0
     stop_early: bool = True
+    balance: bool = True
     engine: Engine = "sklearn"
 
     def __post_init__(self) -> None:

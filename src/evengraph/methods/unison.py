@@ -105,8 +105,8 @@ class Unison(Method):
 
     learning_rate: float = 0.05
     weight_decay: float = 2.0
-    max_epochs: int = 300
-    patience: int = 150
+    max_epochs: int = 250
+    patience: int = 125
     views: str = ",".join(DEFAULT_VIEWS)
     members: int = 0
     hidden: int = 0

@@ -29,6 +29,31 @@ Result = TypeVar("Result")
 _KNOWN: MutableMapping[Tensor, dict[Hashable, Any]] = WeakIdKeyDictionary()
 
 
+class GraphState:
+    """Which tensors a graph has, and their versions: tells another graph, or a change, apart."""
+
+    def __init__(self, graph: Data) -> None:
+        self._parts = [part if part is None else (ref(part), _version(part)) for part in _of(graph)]
+
+    def holds_for(self, graph: Data) -> bool:
+        """Whether the graph has the same tensors, unchanged."""
+        return all(
+            part is known
+            if part is None or known is None
+            else part is known[0]() and _version(part) == known[1]
+            for part, known in zip(_of(graph), self._parts, strict=True)
+        )
+
+
+def _of(graph: Data) -> tuple[Tensor | None, ...]:
+    return graph.x, graph.edge_index, edge_weight(graph), graph.get("relation_index")
+
+
+def _version(tensor: Tensor) -> object:
+    """Equal as long as nothing writes into a tensor; never for one that counts no changes."""
+    return object() if tensor.is_inference() else tensor._version
+
+
 def once_per_graph(graph: Data, key: Hashable, make: Callable[[], Result]) -> Result:
     """What `make` returns, kept as long as features and edges of the graph live unchanged.
 
@@ -37,26 +62,15 @@ def once_per_graph(graph: Data, key: Hashable, make: Callable[[], Result]) -> Re
     known = known_of_graph(graph, key)
     if known is None:
         known = make()
-        if (state := _state(graph)) is not None:
-            _KNOWN.setdefault(graph.edge_index, {})[key] = state, ref(graph.x), known
+        _KNOWN.setdefault(graph.edge_index, {})[key] = GraphState(graph), known
     result: Result = known
     return result
 
 
 def known_of_graph(graph: Data, key: Hashable) -> Any:
     """What `once_per_graph` keeps for a graph; None if it keeps nothing."""
-    entry = _KNOWN.get(graph.edge_index, {}).get(key)
-    if entry is None or entry[0] != _state(graph) or entry[1]() is not graph.x:
-        return None
-    return entry[2]
-
-
-def _state(graph: Data) -> tuple[Any, ...] | None:
-    """Tells tensors apart, and their changes; None for those that count no changes."""
-    parts = graph.x, graph.edge_index, edge_weight(graph), graph.get("relation_index")
-    if any(part is not None and part.is_inference() for part in parts):
-        return None
-    return tuple(None if part is None else (id(part), part._version) for part in parts)
+    state, known = _KNOWN.get(graph.edge_index, {}).get(key, (None, None))
+    return known if state is not None and state.holds_for(graph) else None
 
 
 def place_columns(graph: Data) -> Tensor:
