@@ -205,15 +205,6 @@ def test_two_processes_write_one_model(tmp_path):
     assert TableModel.load(model).method.title == "Unison"
 
 
-def test_trees_under_torchrun_are_an_error(tmp_path):
-    graph = str(tmp_path / "graph")
-    pack_graph(toy(100, 300, 8, 3), graph)
-    words = ["run", graph, "--method", "boosting", "--splits", "5-5"]
-    results = run_ranks(tmp_path / "ranks", command, words)
-    assert [status for status, *_ in results] == [2, 2]
-    assert "Boosting is trained by one process; for 2 use one of" in results[0][2]
-
-
 def test_version(capsys):
     from evengraph import __version__
 
