@@ -6,10 +6,13 @@ import os
 import shutil
 import subprocess
 from fcntl import F_DUPFD_CLOEXEC, fcntl
+from importlib.util import find_spec
 from pathlib import Path
 from select import select
 from time import monotonic
 from typing import Any
+
+import pytest
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 BROWSER = next((found for name in BROWSERS if (found := shutil.which(name))), None)
@@ -100,9 +103,10 @@ class Chromium:
 
     def press(self, key: str, *, loads: bool = False) -> None:
         """Press a key; and wait for the page that it leads to."""
+        fields = {"key": key, "windowsVirtualKeyCode": {"Enter": 13, "ArrowRight": 39}.get(key, 0)}
         text = {"text": key} if len(key) == 1 else {"text": "\r"} if key == "Enter" else {}
-        self.send("Input.dispatchKeyEvent", type="keyDown", key=key, **text)
-        self.send("Input.dispatchKeyEvent", type="keyUp", key=key)
+        self.send("Input.dispatchKeyEvent", type="keyDown", **fields, **text)
+        self.send("Input.dispatchKeyEvent", type="keyUp", **fields)
         if loads:
             self.wait_for("Page.loadEventFired")
 
@@ -140,6 +144,19 @@ class Chromium:
             for kind in ("mousePressed", "mouseReleased"):
                 pressed = {"type": kind, "button": "left", "clickCount": 1}
                 self.send("Input.dispatchMouseEvent", **pressed, **place)
+
+    def barriers(self) -> list[str]:
+        """What axe-core finds that keeps people from using the page."""
+        found = find_spec("axe_core_python")
+        if found is None or found.origin is None:
+            pytest.skip("axe-core-python is not installed")
+        source = Path(found.origin).with_name("axe.min.js").read_text(encoding="utf-8")
+        self.send("Runtime.evaluate", expression=source)
+        assert self.value("axe.run(document).then((found) => found.passes.length)") > 5
+        return self.value(
+            """axe.run(document, { resultTypes: ["violations"] }).then((found) => found.violations
+              .map((one) => `${one.impact} ${one.id}: ${one.nodes[0].html}`))"""
+        )
 
     def write(self, text: str) -> None:
         """Type into what has the focus."""

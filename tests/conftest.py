@@ -89,3 +89,14 @@ def poisoned_memory(monkeypatch):
     monkeypatch.setattr(torch, "empty", poison(torch.empty))
     monkeypatch.setattr(torch, "empty_like", poison(torch.empty_like))
     monkeypatch.setattr(torch.Tensor, "new_empty", poison(torch.Tensor.new_empty))
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """A headless browser with one page."""
+    chromium = pytest.importorskip("chromium", reason="needs pipes of Unix")
+    if chromium.BROWSER is None:
+        pytest.skip("no Chromium or Chrome found")
+    found = chromium.Chromium(tmp_path_factory.mktemp("profile"))
+    yield found
+    found.close()

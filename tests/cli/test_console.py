@@ -1,8 +1,6 @@
 """Consoles, signals, folders, and the processes that torchrun has started."""
 
 import signal
-import subprocess
-import sys
 import time
 import warnings
 from contextlib import contextmanager
@@ -205,32 +203,11 @@ def test_two_processes_write_one_model(tmp_path):
     assert TableModel.load(model).method.title == "Unison"
 
 
-def test_trees_under_torchrun_are_an_error(tmp_path):
-    graph = str(tmp_path / "graph")
-    pack_graph(toy(100, 300, 8, 3), graph)
-    words = ["run", graph, "--method", "boosting", "--splits", "5-5"]
-    results = run_ranks(tmp_path / "ranks", command, words)
-    assert [status for status, *_ in results] == [2, 2]
-    assert "Boosting is trained by one process; for 2 use one of" in results[0][2]
-
-
 def test_version(capsys):
     from evengraph import __version__
 
     assert call("--version") == 0
     assert __version__ in capsys.readouterr().out
-
-
-def test_help_does_not_wait_for_torch():
-    code = (
-        "import sys\n"
-        "from evengraph.cli import main\n"
-        "try:\n    main(['--help'])\nexcept SystemExit as stop:\n    assert stop.code == 0\n"
-        "print('torch' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "run" in done.stdout
-    assert done.stdout.strip().endswith("False")
 
 
 def test_without_a_word_the_help_is_shown(capsys):

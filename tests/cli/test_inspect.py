@@ -242,12 +242,6 @@ def test_an_error_names_the_option_that_fixes_it(shop, capsys):
     assert capsys.readouterr().err.endswith("Option: --split-column\n")
 
 
-def test_columns_can_be_left_out(shop, capsys):
-    assert call("run", "shop", *COLUMNS, *FAST, "--drop", "country", "--save", "model") == 0
-    names = eg.load_model("model").extra_["columns"]["features"]
-    assert names == ["amount"]
-
-
 def test_a_class_without_validation_nodes_is_announced(shop, capsys):
     def change(place, row):
         parts = ["train", "test"] if row["kind"] == "fraud" else ["train", "val", "test"]
@@ -308,13 +302,6 @@ def test_no_command_acts_upon_names(folder, tmp_path, capsys):
     ElementTree.parse(tmp_path / "figure.svg")
     page = (tmp_path / "out[/]" / "report.html").read_text(encoding="utf-8")
     assert not {"\x1b", "\x07"} & set(page)
-
-
-def test_errors_are_one_line_whatever_they_quote(folder, capsys):
-    assert call("inspect", f"none{ODD}") == 2
-    text = capsys.readouterr().err
-    assert r"Error: none\x1b]0;t\x07\x1b[2J[/b][@a=b(] does not exist" in text
-    assert "\x1b" not in text
 
 
 @pytest.mark.parametrize(

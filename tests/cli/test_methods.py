@@ -35,18 +35,6 @@ def test_every_method_can_be_described(name):
     assert words.text.startswith(words.idea)
 
 
-def test_fields_come_with_their_defaults():
-    assert describe_method("lte4g").fields["high_degree"] == 6
-    own = {"hidden": 64, "dropout": 0.5, "normalisation": "row", "backbone": "gcn"}
-    own |= {"network": "comparison"}
-    assert describe_method("gcn").fields == own | training_fields()
-    assert "averages" in describe_method("lte4g").meanings["normalisation"]
-    assert training_fields()["patience"] == 100
-    assert describe_method("boosting").fields["patience"] == 50
-    assert "eight heads" in describe_method("focal").meanings["backbone"]
-    assert "alpha" in describe_method("renode").meanings["tam_connectivity"]
-
-
 def test_a_plugin_without_a_docstring_can_be_described(monkeypatch):
     class Bare(Method):
         _fit = _logits = None

@@ -66,13 +66,6 @@ def test_errors_have_one_line(shop, capsys):
     assert "shop exists; remove it or name another folder." in capsys.readouterr().err
 
 
-def test_a_packed_graph_takes_no_columns(shop, capsys):
-    assert call("pack", "shop", *COLUMNS, "--out", "graph") == 0
-    capsys.readouterr()
-    assert call("inspect", "graph", "--label", "country") == 2
-    assert "graph does not take label: it is packed" in capsys.readouterr().err
-
-
 def test_a_large_packed_graph_is_inspected_without_being_read(shop, capsys, monkeypatch):
     assert call("pack", "toy", "--nodes", 400, "--out", "toy") == 0
     monkeypatch.setattr("evengraph.cli.inspect.LARGE", 10)

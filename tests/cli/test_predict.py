@@ -99,23 +99,6 @@ def test_two_tables_to_predictions_in_two_commands(model, shop, capsys):
     assert "fraud" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("values", [("true", "false", "maybe"), ("1.0", "2.0", "beta")])
-def test_a_cell_means_the_same_in_other_company(shop, values):
-    rewrite(shop / "shop" / "nodes.csv", lambda place, row: {"grade": values[place % 3]})
-    # no node affects another
-    alone = ["--method", "mlp", "--set", "max_epochs=5", "--splits", "5-5"]
-    assert call("run", "shop", *COLUMNS, *alone, "--save", "model") == 0
-    new = [["account", "amount", "country", "grade"], ["new-1", 5, "DE", values[0]]]
-    write(shop / "a.csv", *new, ["new-2", 5, "DE", values[2]])
-    write(shop / "b.csv", *new, ["new-2", 5, "DE", values[1]])  # all of one kind now
-    write(shop / "e.csv", ["from", "to"], ["new-1", "new-1"])
-    for name in ("a", "b"):
-        words = [f"{name}.csv", "e.csv", "--out", f"{name}-out.csv"]
-        assert call("predict", "model", *words) == 0
-    first, second = (read(shop / f"{name}-out.csv")[0] for name in ("a", "b"))
-    assert first == second
-
-
 def test_costs_set_the_threshold_when_training_and_when_predicting(two, shop, capsys):
     def flags(model, *words):
         rows = predicted(shop, model, *words)

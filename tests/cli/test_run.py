@@ -20,7 +20,6 @@ from evengraph.cli.training import given_split
 from evengraph.core import files
 from evengraph.datasets import toy
 from evengraph.methods import DEFAULT_METHOD, METHODS
-from evengraph.pipeline.run import SeedScore
 from evengraph.splits import SPLITS
 from other_process import command
 
@@ -313,22 +312,6 @@ def test_an_interrupt_after_failures_alone_is_an_interrupt(tmp_path, monkeypatch
     assert call("run", "toy", "--method", "gcn,mlp", "--out", tmp_path) == 130
 
 
-def test_an_interrupt_shows_in_the_status(capsys, monkeypatch):
-    fits = iter(range(10))
-
-    def seldom(self, task):
-        if next(fits) == 2:
-            raise KeyboardInterrupt
-        return original(self, task)
-
-    original = METHODS["gcn"]._fit
-    monkeypatch.setattr(METHODS["gcn"], "_fit", seldom)
-    assert call("compare", "toy", "--method", "gcn", "--splits", "4", *BRIEF[:2]) == 130
-    shown = capsys.readouterr()
-    assert "Stopped: 2 of 4 splits are counted." in shown.err
-    assert "GCN" in shown.out
-
-
 @pytest.mark.parametrize("before", [False, True])
 def test_a_comparison_that_fails_leaves_no_folder(before, tmp_path, capsys, fraud):
     fraud.y[fraud.y == 1] = -1
@@ -416,18 +399,6 @@ def test_what_to_do_after_a_run_of_own_tables(shop, capsys):
     page = (shop / "r" / "report.html").read_text()
     assert 'href="predictions.csv"' in page
     assert 'href="result.json"' in page
-
-
-def test_the_saved_model_is_the_one_that_is_named(shop, capsys, monkeypatch):
-    values = iter([10.0, 90.0])
-    monkeypatch.setattr(
-        "evengraph.pipeline.run.seed_score", lambda *_: SeedScore(next(values), "macro_f1")
-    )
-    assert call("run", "shop", *COLUMNS, *FAST, "--splits", "5,6", "--save", "model") == 0
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "the model of seed 6, the best validation Macro-F1 (90.0; others 10.0);" in shown
-    assert "; Macro-F1 " in shown
-    assert " and balanced accuracy " in shown
 
 
 def test_run_with_several_methods_is_a_comparison(tmp_path, monkeypatch, capsys):

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import networkx as nx
@@ -52,6 +53,7 @@ from evengraph.inspection.measures import (
 from evengraph.methods import GCN, METHODS
 from evengraph.splits import Natural
 from small_graphs import edge_lists
+from snapshots import check_snapshot
 
 
 @st.composite
@@ -514,72 +516,64 @@ def changed(**changes: Any) -> Inspection:
     return replace(GRAPH, **parts)
 
 
-def told(**changes):
-    """Level by text of the findings when some measurements differ."""
-    return {finding.text: finding.level for finding in find(changed(**changes))}
-
-
-LABELS_OF_ONE = {"labels": {"labelled": (340, 0), "ratio": 1.0}}
 UNSURE = {
     "labels": {"names": ("fine", "fraud", "?"), "labelled": (340, 12, 9)},
     "homophily": {"per_class": (0.9, 0.5, 0.5), "neighbours": (900, 100, 100)},
     "reach": {"nodes": 0},
 }
-NEAR = {"per_class": ((600, 640, 648, 648), (100, 600, 600, 640))}
-CHANCE = {"edge": 0.95, "by_chance": 0.94, "adjusted": 0.05}
+NO_EDGES = {
+    "edges": {"pairs": 0},
+    "degrees": {"isolated": 1000, "isolated_share": 1.0},
+    "homophily": {"edges": 0, "edge": None, "adjusted": None},
+    "components": {"count": 1000, "unlabelled": 648, "unlabelled_nodes": 648},
+}
+LEAKS = tuple(Leak(column=f"c{n}", kind="class", class_name="fine") for n in range(40))
+CASES = {
+    "less uneven": {"labels": {"ratio": 9.94}},
+    "balanced": {"labels": {"labelled": (10, 12), "ratio": 1.2}},
+    "one class": {"labels": {"labelled": (340, 0), "ratio": 1.0}},
+    "one node of a class": {"labels": {"labelled": (340, 1)}},
+    "a class that may mean unlabelled": UNSURE,
+    "every node labelled": {"reach": {"nodes": 0}, "labels": {"num_unlabelled": 0}},
+    "less alike": {"homophily": {"edge": 0.6, "adjusted": 0.2}},
+    "unlike": {"homophily": {"edge": 0.12, "adjusted": -0.7}},
+    "alike by chance": {"homophily": {"edge": 0.95, "by_chance": 0.94, "adjusted": 0.05}},
+    "one edge between labels": {"homophily": {"edges": 1, "adjusted": None}},
+    "a class unlike": {"homophily": {"per_class": (0.9, 0.1), "neighbours": (960, 40)}},
+    "near": {"reach": {"per_class": ((600, 640, 648, 648), (100, 600, 600, 640))}},
+    "few out of reach": {"reach": {"beyond": 5}},
+    "isolated": {"degrees": {"isolated": 200, "isolated_share": 0.2}},
+    "components": {"components": {"count": 9, "unlabelled": 2, "unlabelled_nodes": 10}},
+    "no edges": NO_EDGES,
+    "one way": {"edges": {"one_way": 1000, "directed": True}},
+    "a loop": {"edges": {"to_itself": 1}},
+    "repeats": {"edges": {"repeated": 1234}},
+    "no features": {"features": {"count": 0}},
+    "missing values": {"features": {"missing": 3}},
+    "equal nodes": {"features": {"duplicate_nodes": 20}},
+    "few kinds of nodes": {"features": {"duplicate_nodes": 960}},
+    "constants": {"features": {"count": 16, "constant": 3}},
+    "a constant beside text": {"features": {"count": 266, "hashed": 256, "constant": 1}},
+    "a leak": {"leaks": (Leak(column="y", kind="label"),)},
+    "a copy": {"leaks": (Leak(column="feature 17", kind="copy"),)},
+    "an id": {"leaks": (Leak(column="row", kind="id"),)},
+    "many leaks": {"leaks": LEAKS},
+}
 
 
-@pytest.mark.parametrize(
-    ("level", "text", "changes"),
-    [
-        ("warning", "'fraud', has 12 labelled nodes, the largest, class 'fine', has 340: 28", {}),
-        ("note", "340: 9.9 times as many.", {"labels": {"ratio": 9.94}}),
-        ("good", "balanced: 10 to 12 label", {"labels": {"labelled": (10, 12), "ratio": 1.2}}),
-        ("warning", "No node of 'fraud' is labelled: no method can learn it.", LABELS_OF_ONE),
-        ("warning", "All labelled nodes are of 'fine'.", LABELS_OF_ONE),
-        ("warning", "'fraud' has only 1 labelled node: ", {"labels": {"labelled": (340, 1)}}),
-        ("warning", "Class '?' may mean unlabelled, but counts as a class here", UNSURE),
-        ("note", "352 of 1,000 nodes are labelled (35%).", {}),
-        ("good", "share a class on 81% of edges (50% expected by chance): the graph can help.", {}),
-        ("note", "on 60% of edges", {"homophily": {"edge": 0.6, "adjusted": 0.2}}),
-        ("warning", "on 12% of edges", {"homophily": {"edge": 0.12, "adjusted": -0.7}}),
-        ("warning", "95% of edges (94% expected by chance): a method that", {"homophily": CHANCE}),
-        ("note", "Only 1 edge joins two labelled", {"homophily": {"edges": 1, "adjusted": None}}),
-        (
-            "note",
-            "Only 10% of the neighbours of class 'fraud' are of that class (4% expected",
-            {"homophily": {"per_class": (0.9, 0.1), "neighbours": (960, 40)}},
-        ),
-        ("note", "38% of the unlabelled nodes are more than 2 hops from any labelled node", {}),
-        ("good", "At least 93% of the unlabelled nodes are within 2 hops of a", {"reach": NEAR}),
-        ("note", "Less than 1% of the unlabelled nodes (5) are", {"reach": {"beyond": 5}}),
-        ("good", "The graph is connected.", {}),
-        (
-            "warning",
-            "20% of the nodes (200) have no neighbours",
-            {"degrees": {"isolated": 200, "isolated_share": 0.2}},
-        ),
-        (
-            "note",
-            "2 of 9 components hold no labelled node (1% of all nodes)",
-            {"components": {"count": 9, "unlabelled": 2, "unlabelled_nodes": 10}},
-        ),
-        ("note", "50% of the edges are listed", {"edges": {"one_way": 1000, "directed": True}}),
-        ("note", "1 self-loop ignored.", {"edges": {"to_itself": 1}}),
-        ("note", "1,234 edges are listed more than once", {"edges": {"repeated": 1234}}),
-        ("warning", "There are no features", {"features": {"count": 0}}),
-        ("warning", "3 feature values are missing or infinite", {"features": {"missing": 3}}),
-        ("note", "2% of the nodes have the same features", {"features": {"duplicate_nodes": 20}}),
-        ("note", "only 40 kinds of nodes.", {"features": {"duplicate_nodes": 960}}),
-        ("good", "No single feature reveals the label.", {}),
-        ("warning", "Column 'y' alone almost", {"leaks": (Leak(column="y", kind="label"),)}),
-        ("warning", "Feature 17 is a copy", {"leaks": (Leak(column="feature 17", kind="copy"),)}),
-        ("note", "Column 'row' has a different", {"leaks": (Leak(column="row", kind="id"),)}),
-    ],
-)
-def test_sentences(level, text, changes):
-    found = {sentence: of for sentence, of in told(**changes).items() if text in sentence}
-    assert list(found.values()) == [level], told(**changes)
+def told(**changes):
+    return [f"{one.level} ({one.topic}): {one.text}" for one in find(changed(**changes))]
+
+
+def test_findings_are_told_as_before():
+    """All of one graph, and what is new and gone where some measurements differ."""
+    usual = told()
+    lines = [*usual]
+    for name, changes in CASES.items():
+        found = told(**changes)
+        lines += ["", name, *(f"+ {line}" for line in found if line not in usual)]
+        lines += [f"- {line}" for line in usual if line not in found]
+    check_snapshot(Path(__file__).with_name("findings.txt"), "\n".join(lines) + "\n")
 
 
 def test_the_gravest_stand_first_and_all_are_sentences():
@@ -592,37 +586,9 @@ def test_the_gravest_stand_first_and_all_are_sentences():
         assert "  " not in finding.text
 
 
-def test_text_and_leaks_are_told_together():
-    alike = "the same value for every node."
-    assert f"3 of 16 features have {alike}" in told(features={"count": 16, "constant": 3})
-    text = told(features={"count": 266, "hashed": 256, "constant": 1})
-    assert f"1 of 10 features that are not hashed text has {alike}" in text
-    leaks = tuple(Leak(column=f"c{n}", kind="class", class_name="fine") for n in range(40))
-    warnings = [t for t in told(leaks=leaks) if "c5" in t or "alone almost" in t]
-    assert len(warnings) == 6
-    assert warnings[-1].startswith("The same holds for 35 more: 'c5', 'c6'")
-    text = " ".join(told(reach={"nodes": 0}, labels={"num_unlabelled": 0}))
-    assert "hops" not in text
-    assert "are labelled" not in text
-
-
 def test_percent_never_rounds_to_none_or_all():
     assert [percent(share) for share in (0, 0.5, 1)] == ["0%", "50%", "100%"]
     assert [percent(share) for share in (0.004, 0.996)] == ["less than 1%", "more than 99%"]
-
-
-def test_without_edges_one_finding_says_so():
-    parts = {
-        "edges": {"pairs": 0},
-        "degrees": {"isolated": 1000, "isolated_share": 1.0},
-        "homophily": {"edges": 0, "edge": None, "adjusted": None},
-        "components": {"count": 1000, "unlabelled": 648, "unlabelled_nodes": 648},
-    }
-    found = find(changed(**parts))
-    assert [finding.text for finding in found if "edge" in finding.text] == [
-        "There are no edges between different nodes: use a model that ignores edges."
-    ]
-    assert {finding.topic for finding in found}.isdisjoint({"neighbours", "reach", "parts"})
 
 
 def advised(**changes):

@@ -21,7 +21,7 @@ from evengraph.lab.reproduce import (
 )
 from evengraph.lab.store import Row, Store
 from evengraph.methods import METHODS
-from evengraph.pipeline.executor import Executor, Failure, NamedGraph
+from evengraph.pipeline.executor import Executor, Failure
 from evengraph.pipeline.parameters import preset_for
 from tiny_experiments import ended, entry, failed, figures, spec_of, toy_job, toy_setup
 
@@ -139,12 +139,6 @@ def test_each_setup_has_a_choice_of_its_own():
     assert plan.choice(SETUP, one) == {"max_epochs": 2}
     assert plan.choice(other, one) == {"max_epochs": 3}
     assert settings_of(plan.missing()) == [(2, 8), (3, 8)]
-
-
-def test_an_entry_without_a_choice_is_asked_for_at_once():
-    spec = spec_of(entry(fields={"max_epochs": 2}, more_seeds=[8]), entry("lte4g", "lte4g"))
-    asked = [(one.method, one.seed) for one in Plan(spec, []).missing()]
-    assert asked == [*(("gcn", seed) for seed in (5, 6, 8)), ("lte4g", 5), ("lte4g", 6)]
 
 
 def test_presets_are_started_from():
@@ -394,17 +388,6 @@ def test_what_failed_is_not_run_again_by_itself(store):
     assert settings_of(again.done) == [(1, 5), (1, 8)]
 
 
-def test_experiments_share_their_runs(store):
-    specs = [
-        spec_of(entry(grid=GRID)),
-        spec_of(entry(fields={"max_epochs": 2}), name="other"),
-        spec_of(entry(grid=GRID, more_seeds=[6, 8]), name="more"),
-    ]
-    engine = Engine(store)
-    reproduce(specs, store, engine)
-    assert len(engine.done) == len({job.key for job in engine.done}) == 7
-
-
 def test_while_another_process_is_at_the_rest_it_waits(store, monkeypatch):
     spec = spec_of(entry(grid=GRID))
     slept, calls = [], []
@@ -422,22 +405,6 @@ def test_while_another_process_is_at_the_rest_it_waits(store, monkeypatch):
     reproduce([spec], store, idle)
     assert calls == [6, 4, 2]
     assert slept == [module.WAIT] * 3
-
-
-def test_ctrl_c_goes_through_and_the_rest_can_be_done_later(store):
-    spec = spec_of(entry(grid=GRID, more_seeds=[8]))
-
-    def stop(row):
-        if len(store.rows()) == 3:
-            raise KeyboardInterrupt
-
-    first, second = Engine(store), Engine(store)
-    with pytest.raises(KeyboardInterrupt):
-        reproduce([spec], store, first, on_row=stop)
-    assert len(store.rows()) == 3
-    reproduce([spec], store, second)
-    assert len(first.done) == 3
-    assert len({job.key for job in first.done + second.done}) == len(first.done + second.done) == 7
 
 
 def test_a_real_experiment_chooses_and_is_the_same_again(tmp_path):
@@ -490,14 +457,6 @@ OUTCOME = {
 @pytest.fixture
 def journal(tmp_path):
     return StoreJournal(tmp_path / "store.sqlite", "cpu")
-
-
-def test_a_resolved_job_holds_its_objects():
-    first, second = (resolve(toy_job(max_epochs=2, seed=s)) for s in (5, 6))
-    assert first.protocol is second.protocol
-    assert first.method.max_epochs == 2
-    assert first.graph == second.graph == NamedGraph("toy")
-    assert (first.seed, second.seed) == (5, 6)
 
 
 def test_a_row_holds_no_more_than_it_did(tmp_path):

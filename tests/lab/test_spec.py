@@ -269,14 +269,6 @@ def refusal(tmp_path, old, new, quick=False):
     return message
 
 
-def test_the_file_without_a_mistake_is_read(tmp_path):
-    path = tmp_path / "own.toml"
-    path.write_text(BASE)
-    spec = read_spec(str(path))
-    assert [entry.label for entry in spec.entries] == ["GCN", "whole", "part"]
-    assert len(spec.setups) == 2
-
-
 @pytest.mark.parametrize(
     ("old", "new", "words"), [pytest.param(*parts, id=name) for name, parts in MISTAKES.items()]
 )

@@ -7,7 +7,6 @@ import base64
 import csv
 import hashlib
 import io
-import os
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -21,6 +20,7 @@ from evengraph.lab.tables import difference_text, latex, markdown, table_csv
 from evengraph.metrics.registry import HEADLINE
 from evengraph.report.node_pictures import MAP_SCRIPT
 from made_up import STEP, make_results, published, spread
+from snapshots import check_snapshot
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 HOSTILE = "</title></style></script><script>alert(1)</script><img src=x onerror=alert(1)>\"' &amp;"
@@ -72,10 +72,7 @@ def test_snapshots(name, experiments):
     else:
         page = Content(render_overview(experiments, {"command": "evengraph report x.sqlite"}))
         text = "\n".join(page.lines) + "\n"
-    path = SNAPSHOTS / name
-    if os.environ.get("UPDATE_SNAPSHOTS"):
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
+    check_snapshot(SNAPSHOTS / name, text)
 
 
 def test_report_files_hold_the_snapshots(filled, tmp_path):

@@ -20,7 +20,7 @@ from evengraph.methods import GraphENS, graphens
 from evengraph.nn.networks import BACKBONES, CONVS
 from evengraph.ops import synthesis as virtual
 from evengraph.ops.sparse import from_scipy, undirected_adjacency
-from evengraph.ops.synthesis import AttachedGraph, Pairs, VirtualNodes, draw_pairs
+from evengraph.ops.synthesis import Pairs, VirtualNodes, draw_pairs
 from evengraph.training import train
 from small_graphs import check_law, dense_row, graph_of, normal, small_task
 
@@ -244,22 +244,6 @@ def test_saliency_is_the_gradient_of_the_loss(watched, layers, backbone):
     torch.testing.assert_close(left[-1].saliency.double(), expected, rtol=1e-3, atol=1e-6)
 
 
-@over_backbones
-def test_whatever_new_nodes_are_known_ones_keep_their_logits(backbone):
-    task = small_task()
-    method = GraphENS(layers=3, max_epochs=3, backbone=backbone, **QUICK).fit(task, seed=0)
-    net, (x, propagation) = method.net_, method._inputs(task.graph)
-    nodes, new, ones = torch.tensor([0, 3, 3, 9]), torch.tensor([0, 0, 1, 1]), torch.ones(150)
-    attached = AttachedGraph(propagation, ones, nodes, new, ones[:4], 2, both_ways=False, loop=1.0)
-    plain = net(x, propagation)
-    for size in (1, 100):
-        first = torch.cat([net.project(x), net.project(size * normal(2, 64, dtype=torch.float32))])
-        logits = net.linear(net.embed(first, attached))
-        torch.testing.assert_close(logits[:150], plain)
-        (gradient,) = torch.autograd.grad(logits[:150].sum(), first)
-        assert (gradient[150:] == 0).all()
-
-
 @pytest.mark.parametrize("layers", [1, 2])
 def test_new_nodes_on_a_graph_with_virtual_ones(watched, monkeypatch, layers):
     task, linked, scored, real = task_with(6, 3, 1), [], [], VirtualNodes.link
@@ -297,13 +281,3 @@ def test_new_nodes_on_a_graph_with_virtual_ones(watched, monkeypatch, layers):
     assert method.history_[0].loss[0] == pytest.approx(expected.item(), rel=1e-5)
     torch.testing.assert_close(watched[1][0].logits.double(), values[:150], rtol=1e-4, atol=1e-5)
     assert scored[0] is logits  # chosen as it will answer: without virtual nodes
-
-
-@over_backbones
-@pytest.mark.parametrize("layers", [1, 3])
-def test_probabilities_equal_the_formula(layers, backbone):
-    task = small_task()
-    method = GraphENS(layers=layers, hidden=6, max_epochs=4, backbone=backbone).fit(task, seed=0)
-    expected = dense_forward(method.net_, task.graph.x, dense_propagation(task.graph)).softmax(1)
-    values = method.predict_proba(task.graph).double()
-    torch.testing.assert_close(values, expected, rtol=1e-4, atol=1e-6)

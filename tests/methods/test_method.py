@@ -315,8 +315,10 @@ def test_a_method_that_makes_its_network_is_saved_and_restored(tmp_path, savable
 def test_what_cannot_be_saved(tmp_path, savable):
     with pytest.raises(NotImplementedError, match="Spy cannot be saved"):
         spy().fit(small_task(), seed=0).save(tmp_path / "model")
-    savable.patience = 3
-    with pytest.raises(ValueError, match="patience changed after fitting"):
+    with pytest.raises(RuntimeError, match="Savable is not fitted yet; call fit first"):
+        Savable().save(tmp_path / "model")
+    savable.set_params(patience=3, max_epochs=2)
+    with pytest.raises(ValueError, match="max_epochs, patience changed after fitting: fit again"):
         savable.save(tmp_path / "model")
     assert not (tmp_path / "model").exists()
 

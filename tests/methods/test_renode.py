@@ -4,30 +4,12 @@ from typing import get_args
 
 import pytest
 import torch
-from oracles import dense_logits, dense_propagation, first_loss, labelled, task_with
 from torch.nn.functional import cross_entropy
 
 from evengraph.methods import ReNode
 from evengraph.ops.losses import ClassLoss, conflict_weights
 from evengraph.ops.sparse import undirected_adjacency
 from small_graphs import small_task
-
-
-@pytest.mark.parametrize("loss", get_args(ClassLoss))
-def test_the_loss_by_hand(loss):
-    task = task_with(9, 4, 1)
-    method, found = first_loss(ReNode(loss=loss), task)
-    nodes, labels = labelled(task)
-    logits = dense_logits(method.net_, task.graph.x, dense_propagation(task.graph))[nodes]
-    counts = torch.tensor([9.0, 4.0, 1.0], dtype=torch.float64)
-    if loss == "balanced_softmax":
-        logits = logits + counts.log()
-    matrix = undirected_adjacency(task.graph.edge_index, task.graph.num_nodes)
-    weights = conflict_weights(matrix, nodes, labels, counts.long())
-    if loss == "reweight":
-        weights = weights * (14 / 3 / counts)[labels]
-    each = -logits.log_softmax(1)[range(14), labels]
-    assert found == pytest.approx((weights * each).mean().item(), rel=1e-4)
 
 
 def written_out(method, task):

@@ -5,7 +5,7 @@ import torch
 from oracles import as_dense, labelled, task_with
 
 from evengraph.core.rng import seeded
-from evengraph.methods import GCN, SMOTE, Oversampling
+from evengraph.methods import SMOTE, Oversampling
 from evengraph.methods.bases.network import EnlargedGraph
 from small_graphs import graph_of, normal, task_of
 
@@ -99,10 +99,3 @@ def test_links_are_those_of_the_seed(sound):
     one, other = (as_dense(copies.normalised(task.graph, "row")) for copies in (ours, copied))
     assert torch.equal(one, other)
     assert not torch.equal(ours.new, copied.new)
-
-
-def test_the_network_starts_as_that_of_gcn():
-    task = task_with(6, 6, 2)
-    one, other = (method(max_epochs=0).fit(task, seed=5).net_ for method in (SMOTE, GCN))
-    for ours, plain in zip(one.parameters(), other.parameters(), strict=True):
-        assert torch.equal(ours, plain)

@@ -15,8 +15,8 @@ from sklearn import metrics as sk
 from sklearn.metrics import average_precision_score, balanced_accuracy_score, log_loss, recall_score
 from torch_geometric.data import Data
 
+from command_line import call
 from evengraph import metrics
-from evengraph.cli import main
 from evengraph.core.rng import generator
 from evengraph.metrics import multiclass as selection
 from evengraph.metrics.calibration import Calibrator, brier_score, expected_calibration_error
@@ -162,12 +162,6 @@ def scored(positive, scores, **others):
     )
 
 
-def call(*arguments):
-    with pytest.raises(SystemExit) as stop:
-        main(list(arguments))
-    assert stop.value.code == 0
-
-
 def test_binary_metrics_by_hand():
     labels, scores = [True, False, True, False, False], [0.9, 0.8, 0.7, 0.2, 0.1]
     held_out = scored([True, True, False], [0.85, 0.5, 0.1])
@@ -222,13 +216,13 @@ def test_a_new_metric_reaches_comparisons_and_their_tables(made_up, tmp_path, ca
     result = evaluate(task, normal(task.graph.num_nodes, 3).softmax(1))
     assert result["worst_recall"] == min(result["per_class_recall"])
     words = ["compare", "toy", "--method", "gcn,mlp", "--splits", "2", "--set", "max_epochs=2"]
-    call(*words, "--out", str(tmp_path))
+    assert call(*words, "--out", tmp_path) == 0
     heads = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert any(line[:1] == ["method"] and "worst" in line for line in heads)
     saved = json.loads((tmp_path / "comparison.json").read_text())
     assert "worst_recall" in saved["methods"][0]["figures"]
     assert "worst_recall_low" in (tmp_path / "comparison.csv").read_text()
-    call(*words, "--metric", "worst_recall")
+    assert call(*words, "--metric", "worst_recall") == 0
     assert "worst recall" in capsys.readouterr().out
 
 

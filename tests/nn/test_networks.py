@@ -2,7 +2,6 @@
 
 import sys
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -643,10 +642,3 @@ def test_without_the_package_an_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ValueError, match=r"^onnx is not installed; try: pip install 'evengraph\["):
         OnnxGraph()
-
-
-def test_constants_are_stored_in_single_precision():
-    pytest.importorskip("onnx")
-    onnx = OnnxGraph()
-    onnx.constant(np.pi)
-    assert onnx.onnx.numpy_helper.to_array(onnx.constants[0]) == np.float32(np.pi)

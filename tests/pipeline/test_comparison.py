@@ -1,6 +1,7 @@
 """Which method is better: pairs, verdicts and the rows of comparison.csv."""
 
 import math
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -48,9 +49,8 @@ def test_a_clear_lead():
     assert pair.strength == "clear"
     assert (found.best, found.take) == ("unignn", "unignn")
     (text,) = found.sentences
-    interval = f"(95% interval {pair.wide_low:.1f} to {pair.wide_high:.1f})"
-    words = f"Uni-GNN is better than GCN by 3.1 points of balanced accuracy {interval}"
-    assert text == f"{words}, which is significant."
+    assert text.startswith("Uni-GNN is better than GCN by 3.1 points of balanced accuracy")
+    assert f"(95% interval {pair.wide_low:.1f} to {pair.wide_high:.1f})" in text
     assert 0 < pair.wide_low < pair.low < 3.1 < pair.high < pair.wide_high
 
 
@@ -60,93 +60,44 @@ def test_a_lead_that_shared_nodes_put_in_doubt():
     assert pair.strength == "here"
     assert pair.p < 0.05 < pair.wide_p
     first, second = found.sentences
-    assert first.endswith(
-        f"(95% interval {pair.low:.1f} to {pair.high:.1f}), which is significant on this graph's "
-        "labelled nodes."
-    )
-    assert f"allows for it gives {format_p(pair.wide_p)}." in second
+    assert f"(95% interval {pair.low:.1f} to {pair.high:.1f})" in first
+    assert format_p(pair.wide_p) in second
     # folds are not drawn anew, so the usual test does not hold for them
     found, (pair,) = verdict(values, overlap=4, independent=False)
     assert pair.strength == "noise"
     assert found.take == "gcn"
 
 
+NOISE = {"gcn": series(70, 3), "reweight": series(70.1, 3, 2), "unignn": series(70.2, 3, 4)}
+FAR = {"gcn": series(70, 30), "reweight": series(78, 30, 1), "unignn": series(79, 30, 3)}
+LEVEL = {"gcn": series(60), "reweight": series(70, 1, 2), "unignn": series(70.08, 1, 4)}
+AHEAD = LEVEL | {"reweight": series(65, 1, 2)}
+
+
+def two(values):
+    return {"gcn": values["gcn"], "unignn": values["unignn"]}
+
+
 @pytest.mark.parametrize(
-    ("values", "options", "take", "sentences"),
+    ("values", "options", "take", "words"),
     [
-        (  # noise: the cheapest
-            {"gcn": series(70, 3), "reweight": series(70.1, 3, 2), "unignn": series(70.2, 3, 4)},
-            {},
-            "gcn",
-            ["No method is significantly better than the others; use GCN, the cheapest one."],
-        ),
-        (  # as cheap as GCN, and a little better
-            {"gcn": series(70, 3), "reweight": series(70.1, 3, 2), "unignn": series(70.2, 3, 4)},
-            {"seconds": {"gcn": 1.0, "reweight": 1.2, "unignn": 9.0}},
-            "reweight",
-            [
-                "No method is significantly better than the others; use Re-weight, the best of the "
-                "cheap ones."
-            ],
-        ),
-        (
-            {"gcn": series(70, 3), "unignn": series(70.2, 3, 4)},
-            {},
-            "gcn",
-            ["Neither method is significantly better than the other; use GCN, the cheaper one."],
-        ),
-        (  # a mean that is far higher is not given up for seconds
-            {"gcn": series(70, 30), "unignn": series(79, 30, 3)},
-            {},
-            "unignn",
-            [
-                "Neither method is significantly better than the other; use Uni-GNN, the one with "
-                "the highest mean, and run more splits to be sure."
-            ],
-        ),
-        (  # GCN is cheaper still, and far behind
-            {"gcn": series(70, 30), "reweight": series(78, 30, 1), "unignn": series(79, 30, 3)},
-            {},
-            "reweight",
-            [
-                "No method is significantly better than the others; use Re-weight, the cheaper one "
-                "within 2 points of the best."
-            ],
-        ),
-        (  # two that are level, ahead of a third
-            {"gcn": series(60), "reweight": series(70, 1, 2), "unignn": series(70.08, 1, 4)},
-            {},
-            "reweight",
-            [
-                "Uni-GNN and Re-weight do not differ significantly; use Re-weight, the cheaper "
-                "one.",
-                "Uni-GNN is better than GCN by 10.1 points",
-            ],
-        ),
-        (
-            {"gcn": series(60), "reweight": series(65, 1, 2), "unignn": series(70.08, 1, 4)},
-            {"metric": "macro_f1"},
-            "unignn",
-            [
-                "Uni-GNN is better than Re-weight by 5.1 points of Macro-F1",
-                "Uni-GNN is further ahead of GCN.",
-            ],
-        ),
+        (NOISE, {}, "gcn", ["the cheapest one"]),
+        # as cheap as GCN, and a little better
+        (NOISE, {"seconds": {"gcn": 1, "reweight": 1.2, "unignn": 9}}, "reweight", ["the cheap"]),
+        (two(NOISE), {}, "gcn", ["Neither method .* use GCN, the cheaper one"]),
+        (two(FAR), {}, "unignn", ["highest mean"]),  # not given up for seconds
+        (FAR, {}, "reweight", ["cheaper one within 2 points"]),  # GCN is cheaper, and far behind
+        (LEVEL, {}, "reweight", ["Uni-GNN and Re-weight do not differ", "better than GCN by 10.1"]),
+        (AHEAD, {"metric": "macro_f1"}, "unignn", ["5.1 points of Macro-F1", "further ahead"]),
         ({"gcn": series(70)}, {}, "gcn", ["GCN is the only method"]),
-        (  # equal ones are level
-            {"gcn": series(70), "unignn": series(70)},
-            {},
-            "gcn",
-            ["Neither method is significantly better than the other; use GCN, the cheaper one."],
-        ),
+        ({"gcn": series(70), "unignn": series(70)}, {}, "gcn", ["use GCN, the cheaper one"]),
     ],
 )
-def test_verdicts(values, options, take, sentences):
+def test_verdicts(values, options, take, words):
     found, _ = verdict(values, **options)
     assert found.take == take
-    assert len(found.sentences) == len(sentences)
-    for text, start in zip(found.sentences, sentences, strict=True):
-        assert text.startswith(start)
+    for text, word in zip(found.sentences, words, strict=True):
+        assert re.search(word, text)
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -214,20 +165,13 @@ def test_the_graph_does_not_help_if_the_difference_is_significant():
 def test_that_the_graph_does_not_help_comes_first_and_nothing_that_uses_it_is_advised():
     values = {"gcn": series(72.83, 1, 3), "reweight": series(73), "unignn": series(68, 1, 2)}
     found, _ = verdict(values, alone=["reweight"])
-    assert found.sentences[0] == (
-        "Whether the graph helps is unclear: Re-weight, which ignores it, reaches 73.0, the best "
-        "method that uses it, GCN, 72.9."
-    )
-    assert found.sentences[1] == (
-        "Re-weight and GCN do not differ significantly; use Re-weight, the one that ignores the "
-        "graph."
-    )
+    first, second, *_ = found.sentences
+    assert first.startswith("Whether the graph helps is unclear: Re-weight, which ignores it,")
+    assert second.endswith("use Re-weight, the one that ignores the graph.")
     assert found.take == "reweight"
     assert verdict(values)[0].take == "gcn"  # which is cheaper
-    assert "graph" not in " ".join(verdict(values, alone=["gcn"])[0].sentences)
-    assert "graph" not in " ".join(
-        verdict(values, alone=["gcn", "reweight", "unignn"])[0].sentences
-    )
+    for alone in (["gcn"], ["gcn", "reweight", "unignn"]):
+        assert "graph" not in " ".join(verdict(values, alone=alone)[0].sentences)
 
 
 def standing(label, values, **parts):

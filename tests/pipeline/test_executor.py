@@ -10,7 +10,6 @@ import sys
 import threading
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 
 import numpy
 import pytest
@@ -18,7 +17,7 @@ import torch
 
 from evengraph.core.threads import usable_cores
 from evengraph.datasets import toy
-from evengraph.lab.reproduce import Plan, reproduce, resolve, run_stored
+from evengraph.lab.reproduce import resolve, run_stored
 from evengraph.lab.store import Store
 from evengraph.methods import GCN, METHODS, UniGNN
 from evengraph.methods.bases.method import Committee
@@ -38,7 +37,7 @@ from evengraph.pipeline.executor import (
     score,
 )
 from evengraph.splits import Natural, Step
-from tiny_experiments import ended, entry, failed, figures, spec_of, toy_job, wait_for
+from tiny_experiments import ended, failed, figures, toy_job, wait_for
 
 HERE = Executor()
 PROCESSES = Executor(backend="processes", workers=2)
@@ -403,19 +402,6 @@ def test_some_go_side_by_side_and_the_rest_by_processes(path, batched, workers):
     assert together == [4, 4, 4]  # the second of four spoils nothing for the others
     assert {rows[job.key].outcome["together"] for job in others} == {1}  # a core for each
     assert rows[BAD.key].reason.startswith(REASON)
-
-
-@pytest.mark.slow
-def test_an_experiment_with_a_choice_goes_through_several_processes(path):
-    spec = spec_of(
-        entry(grid={"max_epochs": [1, 4]}, more_seeds=[8]), entry("wide", like="GCN"), seeds=[5]
-    )
-    store = Store(path)
-    reproduce([spec], store, partial(run_stored, store=path, executor=PROCESSES))
-    plan = Plan(spec, store.rows())
-    assert plan.missing() == []
-    assert [len(cell.rows) for cell in plan.cells()] == [2, 1]
-    assert len(store.rows()) == 3
 
 
 def make_job(graph):

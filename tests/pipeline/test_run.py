@@ -21,7 +21,6 @@ from evengraph.methods import (
     portfolio,
 )
 from evengraph.methods.bases.method import SHARED_SEARCH_SPACE
-from evengraph.metrics.evaluation import evaluate
 from evengraph.ops import sparse
 from evengraph.pipeline.executor import Executor, Failure
 from evengraph.pipeline.run import (
@@ -152,19 +151,6 @@ def test_an_interrupted_run_ends_the_series(graph):
     assert found.stopped
 
 
-def test_an_interrupt_outside_training_keeps_the_seeds_before(graph):
-    def on_start(job):
-        if job.seed == 1:
-            raise KeyboardInterrupt
-
-    executor = Executor(on_start=on_start)
-    (result,) = run(plan_of(graph, GCN(max_epochs=1)), executor).results
-    assert result["seeds"] == [0]
-    assert not result["complete"]
-    with pytest.raises(KeyboardInterrupt):
-        run(plan_of(graph, GCN(max_epochs=1), seeds=[1]), executor)
-
-
 @pytest.mark.parametrize(
     ("method", "protocol", "expected"),
     [
@@ -254,17 +240,6 @@ def test_methods_are_compared_on_the_same_splits(graph):
     assert found.best.label == found.verdict.best
     assert not found.stopped
     assert found.positive is None
-
-
-def test_a_split_gives_what_a_fit_gives(graph):
-    found = compare(graph, {"gcn": GCN(max_epochs=40)}, Natural(), seeds=[2])
-    task = Natural()(graph, seed=2)
-    model = GCN(max_epochs=40).fit(task, seed=2)
-    wanted = evaluate(task, model.predict_proba(graph))
-    (record,) = found.best.records
-    for name in ("balanced_accuracy", "macro_f1", "auroc"):
-        assert record.metrics[name] == pytest.approx(100 * wanted[name])
-    assert found.verdict.sentences[0].startswith("GCN is the only method")
 
 
 def test_the_budget_is_the_same_and_validation_chooses(graph):

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import evengraph as eg
-from evengraph.cli import main
+from command_line import call
 from evengraph.methods.bases.method import Committee
 from evengraph.pipeline.executor import Job, LoadedGraph, score
 from evengraph.pipeline.model_info import ModelInfo
@@ -69,12 +69,6 @@ def folder(tables, tmp_path, monkeypatch):
     return tmp_path
 
 
-def command(*arguments):
-    with pytest.raises(SystemExit) as stop:
-        main(list(arguments))
-    assert stop.value.code == 0
-
-
 def test_predictions_have_one_row_per_node(model, tables):
     frame = model.predict(*tables)
     assert list(frame) == ["account", "class", "probability", "p_fraud", "p_honest", "p_shop"]
@@ -124,8 +118,8 @@ def test_a_saved_model_predicts_the_same_bits(model, tables, tmp_path):
 
 def test_the_command_line_saves_and_predicts_the_same(folder):
     fields = ["--method", "unignn", "--set", "max_epochs=15", "--set", "clusters_per_class=2"]
-    command("run", "shop", "--label", "kind", "--id", "account", *fields, "--splits", "5,6",
-            "--save", "one", "--no-preset")  # fmt: skip
+    words = ["shop", "--label", "kind", "--id", "account", *fields, "--splits", "5,6"]
+    assert call("run", *words, "--save", "one", "--no-preset") == 0
     eg.TableModel(METHOD).fit("shop", **COLUMNS, seed=[5, 6]).save("two")
     one, two = (json.loads((folder / name / "model.json").read_text()) for name in ("one", "two"))
     for about in (one, two):
@@ -139,7 +133,7 @@ def test_the_command_line_saves_and_predicts_the_same(folder):
     assert "## Calibration" in (folder / "one" / "README.md").read_text()
     NODES.to_csv("n.csv", index=False)
     EDGES.to_csv("e.csv", index=False)
-    command("predict", "one", "n.csv", "e.csv", "--known", "shop", "--out", "p.parquet")
+    assert call("predict", "one", "n.csv", "e.csv", "--known", "shop", "--out", "p.parquet") == 0
     frame = eg.TableModel.load("two").predict("n.csv", "e.csv", known="shop")
     assert pandas.read_parquet("p.parquet").equals(frame)
 

@@ -6,8 +6,6 @@ from typing import Any
 import pytest
 from samples import CORA, Node, make_result, parse_page
 
-from chromium import BROWSER, Chromium
-
 
 @pytest.fixture
 def result() -> dict[str, Any]:
@@ -19,13 +17,3 @@ def result() -> dict[str, Any]:
 def parse() -> Callable[[str], Node]:
     """Parse a page into nodes."""
     return parse_page
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    """A headless browser with one page."""
-    if BROWSER is None:
-        pytest.skip("no Chromium or Chrome found")
-    found = Chromium(tmp_path_factory.mktemp("profile"))
-    yield found
-    found.close()

@@ -1,6 +1,5 @@
 """Whole pages and terminal output as text; UPDATE_SNAPSHOTS=1 writes the files anew."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from evengraph.report.terminal import (
     result_notes,
     result_tables,
 )
+from snapshots import check_snapshot
 
 FOLDER = Path(__file__).with_name("snapshots")
 LINKS = [Link("a b/result.json", "All results as JSON")]
@@ -102,6 +102,4 @@ SNAPSHOTS = {
 @pytest.mark.parametrize("name", SNAPSHOTS)
 def test_it_is_shown_as_before(name):
     path, text = FOLDER / f"{name}.txt", "\n".join(SNAPSHOTS[name]()) + "\n"
-    if os.environ.get("UPDATE_SNAPSHOTS"):
-        path.write_text(text, encoding="utf-8")
-    assert text.splitlines() == path.read_text(encoding="utf-8").splitlines()
+    check_snapshot(path, text)

@@ -2,11 +2,13 @@
 
 import math
 import re
+from pathlib import Path
 
 import pytest
 from samples import compared, look, make_result, printed
 
 from evengraph.report import terminal
+from snapshots import check_snapshot
 
 HEADLINE = ("balanced_accuracy", "macro_f1", "g_mean")
 
@@ -45,16 +47,6 @@ def test_recall_at_k_shows_only_where_it_differs_from_precision_at_k():
     assert names == ["auroc", "precision_at_k", "recall_at_k"]
 
 
-def test_an_undefined_mean_and_a_single_seed():
-    lines = printed(
-        *terminal.result_tables([example(value=math.nan, paper={"mean": 72.5, "std": 1.0})])
-    )
-    assert lines.splitlines()[-1].split() == ["difference", "–", "−3.5", "+7.5"]
-    alone = example()
-    text = printed(*terminal.result_tables([alone | {"runs": alone["runs"][:1]}]))
-    assert not re.search("±|paper|difference", text)
-
-
 def test_the_best_of_several_methods_is_bold_unless_it_was_stopped():
     results = [
         *(example(value=value) for value in (70.0, 71.0, math.nan)),
@@ -79,22 +71,6 @@ def test_long_names_and_large_values_fit():
     assert "[new]" in printed(*terminal.result_tables([long, long]))
 
 
-@pytest.mark.parametrize(
-    ("seeds", "wanted"),
-    [
-        ([5], ["Chose [A].", "Rejected: B.", "The graph helps."]),
-        ([5, 6], ["seed 5  Chose [A].", "        Rejected: B.", "        The graph helps."]),
-        ([0, 1, 2, 3], [f"seed {seed}  Chose [A]." for seed in range(4)]),
-    ],
-)
-def test_summaries_are_in_full_of_a_few_runs(seeds, wanted):
-    run, lines = example()["runs"][0], ["Chose [A].", "Rejected: B.", "The graph helps."]
-    runs = [run | {"seed": seed, "summary": lines} for seed in seeds]
-    *_, table = terminal.result_tables([example(runs=runs)])
-    assert printed(table).splitlines()[: len(wanted)] == wanted
-    assert len(terminal.result_tables([example()])) == 1
-
-
 UNCLEAR = "Whether the graph helps is unclear: {} with it and {} without it, which 90 cannot tell."
 AHEAD, BEHIND = ["Chose a.", UNCLEAR.format(66.2, 63.0)], ["Chose b.", UNCLEAR.format(59.9, 60.1)]
 HELPS = ["Chose a.", "The graph helps: the best model without it, MLP, reaches 60.0."]
@@ -112,42 +88,6 @@ def test_splits_that_agree_say_more_than_each_alone():
     assert terminal.graph_verdict([AHEAD, AHEAD, ["Chose a."]]) == ""
 
 
-def test_notes_say_why_the_papers_values_are_missing():
-    plain, changed = example(), example("SMOTE", changed_from_paper=["patience"])
-    assert len(terminal.result_notes([plain])) == 1
-    both = terminal.result_notes([plain, changed, changed])
-    assert both[1] == ("SMOTE, SMOTE: paper values hidden, they used a different patience.")
-    assert len(terminal.result_notes([changed | {"dataset": {"name": "toy"}}])) == 1
-    assert "interrupted" in terminal.result_notes([example(complete=False)])[1]
-
-
-def test_notes_say_that_epochs_ran_out():
-    result = example()
-    result["method"]["fields"] = {"max_epochs": 40}
-    assert not any("limit" in note for note in terminal.result_notes([result]))  # best long before
-    for run in result["runs"]:
-        run["best_epoch"] = 39
-    ended = "GCN, seeds 5, 5: training ended at the limit of 40 epochs"
-    assert any(note.startswith(ended) for note in terminal.result_notes([result]))
-    result["method"]["fields"] = {"max_epochs": 41}
-    assert not any("limit" in note for note in terminal.result_notes([result]))
-
-
-@pytest.mark.parametrize("nodes", [0, 5, 30])
-def test_notes_have_the_recall_of_minority_classes(nodes):
-    result = example(class_counts=[20, 2, 3, 18])
-    for run, low in zip(result["runs"], (10, 20), strict=True):
-        run["per_class"] = {"recall": [90, low, 50, 80]}
-        run["confusion_matrix"] = [[nodes * (i == j) for j in range(4)] for i in range(4)]
-    size = f" ({nodes} test nodes)" if nodes else ""
-    line = f"Recall of minority classes: class 1 15.0%{size}, class 2 50.0%{size}."
-    few = " Recall is uncertain with fewer than 20 test nodes." if nodes == 5 else ""
-    assert line + few in terminal.result_notes([result])
-    many = make_result(classes=8, rare=7, paper=False)
-    many |= {"complete": True, "changed_from_paper": []}
-    assert any(" and 2 more." in note for note in terminal.result_notes([many]))
-
-
 def test_a_comparison_fits():
     content = compared(100.0, 100.0, strength="noise")
     for place, method in enumerate(content["methods"]):
@@ -160,51 +100,6 @@ def test_a_comparison_fits():
         assert text.count("not significant") == 1
         assert "[graph]" in text
         assert "…" not in text
-
-
-def test_notes_of_a_comparison():
-    assert "comparisons (Holm)" not in " ".join(terminal.comparison_notes(compared(80.0, 70.0)))
-    lines = " ".join(
-        terminal.comparison_notes(compared(80.0, 70.0, 60.0, strength="here", budget=4))
-    )
-    assert "corrected for 3 comparisons (Holm)" in lines
-    assert "up to 4 settings of each" in lines
-    assert "On these nodes:" in lines
-    two = {"positive": "fraud", "classes": ["honest", "fraud"], "class_counts": [990, 1010]}
-    lines = " ".join(terminal.comparison_notes(compared(80.0, **two)))
-    assert "positive class is fraud, 1,010 of 2,000 labelled" in lines
-
-
-@pytest.mark.parametrize(
-    ("notes", "wanted"),
-    [
-        ([["", ""]], []),
-        ([["Few.", "Few."]], ["Calibration of Method 0: Few."]),
-        ([["Few.", "Few."], ["Few.", "Few."]], ["Calibration of all methods: Few."]),
-        (
-            [["Few.", "Few."], ["Few.", "Few."], ["", ""]],
-            ["Calibration of Method 0, Method 1: Few."],
-        ),
-        (
-            [["Few.", "Few."], ["Right.", "Few."]],
-            [
-                "Calibration of Method 0, Method 1 (1 of 2 splits): Few.",
-                "Calibration of Method 1 (1 of 2 splits): Right.",
-            ],
-        ),
-        (
-            [["At 1.14.", "At 0.69."], ["At 1.14.", ""]],
-            ["Calibration of Method 0, Method 1 (1 of 2 splits): in the first of them, At 1.14."],
-        ),
-    ],
-)
-def test_notes_on_calibration_name_the_methods(notes, wanted):
-    content = compared(*[70.0] * len(notes), splits=2)
-    for method, texts in zip(content["methods"], notes, strict=True):
-        for run, text in zip(method["runs"], texts, strict=True):
-            run["calibrator"]["note"] = text
-    lines = terminal.comparison_notes(content)
-    assert [line for line in lines if line.startswith("Calibration of")] == wanted
 
 
 @pytest.mark.parametrize("width", [60, 80, 140])
@@ -224,3 +119,78 @@ def test_bars_end_where_they_should():
     assert terminal.bar(5, 10) == "█" * (terminal.BAR // 2)
     assert terminal.bar(1, 10**6) == "▏"
     assert terminal.bar(0, 10) == terminal.bar(0, 0) == ""
+
+
+def tables(*results):
+    return printed(*terminal.result_tables(results)).splitlines()
+
+
+def notes(*results):
+    return terminal.result_notes(results)
+
+
+def with_runs(*changes, **parts):
+    run = example()["runs"][0]
+    return example(runs=[run | change for change in changes], **parts)
+
+
+def limited(best, limit):
+    result = with_runs({"best_epoch": best}, {"best_epoch": best})
+    return notes(result | {"method": result["method"] | {"fields": {"max_epochs": limit}}})
+
+
+def recalled(nodes):
+    matrix = [[nodes * (i == j) for j in range(4)] for i in range(4)]
+    runs = [{"per_class": {"recall": [90, low, 50, 80]}} for low in (10, 20)]
+    runs = [run | {"confusion_matrix": matrix} for run in runs]
+    return notes(with_runs(*runs, class_counts=[20, 2, 3, 18]))
+
+
+def calibrated(*notes):
+    content = compared(*[70.0] * len(notes), splits=2)
+    for method, texts in zip(content["methods"], notes, strict=True):
+        for run, text in zip(method["runs"], texts, strict=True):
+            run["calibrator"]["note"] = text
+    return [one for one in terminal.comparison_notes(content) if one.startswith("Calibration of")]
+
+
+CHANGED = example("SMOTE", changed_from_paper=["patience"])
+MANY = make_result(classes=8, rare=7, paper=False) | {"complete": True, "changed_from_paper": []}
+SUMMARY = ["Chose [A].", "Rejected: B.", "The graph helps."]
+TWO = {"positive": "fraud", "classes": ["honest", "fraud"], "class_counts": [990, 1010]}
+FEW = ["Few."] * 2
+CASES = {
+    "an undefined mean": tables(example(value=math.nan, paper={"mean": 72.5, "std": 1.0})),
+    "a single seed": tables(with_runs({})),
+    **{
+        f"summaries of {count} runs": tables(
+            with_runs(*({"seed": seed, "summary": SUMMARY} for seed in range(count)))
+        )
+        for count in (1, 2, 4)
+    },
+    "as in the paper": notes(example()),
+    "not as in the paper": notes(example(), CHANGED, CHANGED),
+    "on a graph that the paper has not": notes(CHANGED | {"dataset": {"name": "toy"}}),
+    "interrupted": notes(example(complete=False)),
+    "the best long before the last epoch": limited(12, 40),
+    "the best at the last epoch": limited(39, 40),
+    "stopped by patience": limited(39, 41),
+    **{f"recall with {nodes} test nodes": recalled(nodes) for nodes in (0, 5, 30)},
+    "recall of many classes": notes(MANY),
+    "two methods": terminal.comparison_notes(compared(80.0, 70.0)),
+    "three methods": terminal.comparison_notes(
+        compared(80.0, 70.0, 60.0, strength="here", budget=4)
+    ),
+    "two classes": terminal.comparison_notes(compared(80.0, **TWO)),
+    "no note on calibration": calibrated(["", ""]),
+    "one method is not calibrated": calibrated(FEW),
+    "none is": calibrated(FEW, FEW),
+    "two of three are not": calibrated(FEW, FEW, ["", ""]),
+    "one is in some splits": calibrated(FEW, ["Right.", "Few."]),
+    "with other numbers": calibrated(["At 1.14.", "At 0.69."], ["At 1.14.", ""]),
+}
+
+
+def test_tables_and_notes_are_shown_as_before():
+    lines = [line for name, shown in CASES.items() for line in (f"## {name}", *shown, "")]
+    check_snapshot(Path(__file__).with_name("snapshots") / "terminal.txt", "\n".join(lines))

@@ -553,9 +553,3 @@ def test_edges_of_a_graph_may_have_times():
     without = graph.clone()
     del without.edge_time
     assert ByTime(train=0.6, val=0.2)(without, seed=0).past is None
-
-
-def test_defaults_are_those_of_the_papers():
-    """Three minority classes of a tenth of the others' size."""
-    assert (PublicStep().minority, PublicStep().ratio) == (3, 0.1)
-    assert (Step().minority, Step().ratio) == (3, 0.1)
