@@ -7,16 +7,26 @@ tests/test_architecture.py holds the other measures to the laws.
 """
 
 import ast
+import io
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import tokenize
 from collections import Counter
 from functools import cache
 from pathlib import Path
 
 NOT_OURS = {"_asdict", "_fields", "_make", "_replace", "_version"}  # of named tuples, tensors
+NO_CODE = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+}
 
 
 def modules(source):
@@ -44,23 +54,23 @@ def rooms(source):
     sizes = Counter()
     for name, path in modules(source).items():
         room = name.split("/")[0] if "/" in name else "."
-        lines = path.read_text(encoding="utf-8").splitlines()
-        code = {n for node in ast.walk(tree(path)) for n in _lines_of(node)}
-        code = {
-            n for n in code if lines[n - 1].strip() and not lines[n - 1].lstrip().startswith("#")
-        }
-        for kind, size in (("files", 1), ("lines", len(lines)), ("code", len(code))):
+        lines, code = _lines(path)
+        for kind, size in (("files", 1), ("lines", lines), ("code", code)):
             sizes[room, kind] += size
             sizes["all", kind] += size
     return {room: [sizes[room, k] for k in ("files", "lines", "code")] for room, _ in sizes}
 
 
-def _lines_of(node):
-    """The lines of a statement; of a compound one its head alone, as its body comes by itself."""
-    if not isinstance(node, ast.stmt):
-        return ()
-    inner = [part.lineno for part in ast.iter_child_nodes(node) if isinstance(part, ast.stmt)]
-    return range(node.lineno, min(inner) if inner else node.end_lineno + 1)
+def _lines(path):
+    """How many lines a module has, and how many of them are code."""
+    text = path.read_text(encoding="utf-8")
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    code = {n for t in tokens if t.type not in NO_CODE for n in range(t.start[0], t.end[0] + 1)}
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(getattr(node.value, "value", None), str):
+            code -= set(range(node.lineno, node.end_lineno + 1))
+    lines = text.splitlines()
+    return len(lines), sum(bool(lines[n - 1].strip()) for n in code)
 
 
 def method_table(source):

@@ -335,11 +335,12 @@ def test_semisupervised_draws_ten_splits_and_compares_by_average_precision(fraud
 
 def test_a_long_fit_away_from_a_terminal_prints_lines(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("evengraph.training.loop.LINE_EVERY", 0)
-    assert call("run", "toy", *QUICK, "--splits", "5-5", "--out", str(tmp_path)) == 0
+    assert call("run", "toy", *QUICK, "--splits", "5-6", "--out", str(tmp_path)) == 0
     lines = capsys.readouterr().err.splitlines()
-    starts = [line.partition(",")[0] for line in lines[:-1]]
-    assert starts == [f"seed 5: epoch {epoch}" for epoch in range(4)]
-    assert lines[-1].startswith("seed 5: bAcc")
+    for count, seed in enumerate((5, 6), start=1):
+        *epochs, end = [line.partition(",")[0] for line in lines if line.startswith(f"seed {seed}")]
+        assert epochs == [f"seed {seed} ({count} of 2): epoch {epoch}" for epoch in range(4)]
+        assert end.startswith(f"seed {seed}: bAcc")
 
 
 def test_the_split_of_a_graph_is_counted():
