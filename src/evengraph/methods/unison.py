@@ -144,7 +144,8 @@ class Unison(Method):
     @property
     def size(self) -> Size:
         """The size of the committee: as given, else by the number of labelled nodes."""
-        usual = FEW_LABELS if len(self.labelled_.nodes) < MANY else MANY_LABELS
+        known = getattr(self, "labelled_", None)  # none before a fit: at most this
+        usual = FEW_LABELS if known is None or len(known.nodes) < MANY else MANY_LABELS
         given = self.members, self.hidden, self.components
         return Size(*(own or other for own, other in zip(given, usual, strict=True)))
 
