@@ -9,7 +9,7 @@ from evengraph.methods import METHODS
 # method: parameter, value, what the message says that it must be
 REFUSED = {
     "auto": [
-        ("time_limit", 0, "be above 0"),
+        ("time_limit", -1, "be at least 0"),
         ("metric", "brier", "be one of auto, balanced_accuracy, .*"),
         ("candidates", "gcn,auto", "be among gcn, .*"),
     ],
@@ -27,6 +27,8 @@ REFUSED = {
         ("leaves", 1, "be at least 2"),
         ("leaves", 2.5, "be an integer"),
         ("smallest_leaf", 0, "be at least 1"),
+        ("sample", 0, "be above 0"),
+        ("sample", 1.5, r"lie in \(0, 1\]"),
         ("engine", "xgboost", "be one of sklearn, lightgbm"),
     ],
     "classbalanced": [
