@@ -1,28 +1,36 @@
-"""Auto: candidates from the table, what is kept of them, and what a saved model holds."""
+"""Auto: honest folds, what is averaged and what is said about it, and what a saved model holds."""
 
-import dataclasses
 import json
-from dataclasses import replace
+import pickle
+from dataclasses import asdict, dataclass, replace
+from itertools import count
+from math import exp
+from types import SimpleNamespace
 
 import pytest
 import torch
+from torch.nn.functional import one_hot
 
-from evengraph.core.rng import generator, seeded
+from evengraph.core.rng import generator
 from evengraph.core.task import folds
-from evengraph.methods import METHODS, Auto
+from evengraph.methods import METHODS, Auto, portfolio
 from evengraph.methods import auto as module
-from evengraph.methods.auto import Search
-from evengraph.methods.bases.method import Committee, pack_method, restore_method
+from evengraph.methods.auto import Race
+from evengraph.methods.bases.method import Committee, Method, pack_method, restore_method
+from evengraph.metrics.multiclass import validation_score
 from evengraph.pipeline.explanation import explain
 from evengraph.pipeline.model_info import load_model
-from small_graphs import small_task
+from evengraph.testing import small_task
+from evengraph.testing.tasks import task_with, with_graph
 
-TASK = small_task()
+TASK = small_task()  # of a published protocol
+OPEN = replace(TASK, published=False)
+MANY = task_with(45, 45, 40)
 SHORT = {"max_epochs": 6, "patience": 6}
 
 
-def fitted(names, **params):
-    return Auto(candidates=names, **SHORT, **params).fit(TASK, seed=0)
+def fitted(names, task=TASK, **params):
+    return Auto(candidates=names, **SHORT, **params).fit(task, seed=0)
 
 
 def average(names, weights):
@@ -34,58 +42,104 @@ def average(names, weights):
     return method
 
 
-def test_the_candidates_are_those_that_methods_declare():
-    stages = {stage.stage for stage in Auto(**SHORT).fit(TASK, seed=0).history_}
-    entries = [kind(**entry) for kind in METHODS.values() for entry in kind.portfolio]
-    assert stages == {method.full_title for method in entries}
-    titles = {"GCN", "Logistic", "Logistic over 2 hops"}
-    assert {stage.stage for stage in fitted("gcn,logistic").history_} == titles
+# Folds
 
 
-def test_epochs_are_upper_limits():
-    method = Auto(candidates="gcn,logistic", max_epochs=5, patience=3).fit(TASK, seed=0)
-    assert [(stage.max_epochs, stage.patience) for stage in method.history_] == [(5, 3)] * 3
-    method = Auto(candidates="logistic").fit(TASK, seed=0)
-    assert [(stage.max_epochs, stage.patience) for stage in method.history_] == [(20, 100)] * 2
+@pytest.mark.parametrize("names", ["logistic", "gcn", "labelpropagation,logistic"])
+def test_every_label_is_held_out_once_and_predicted_by_a_model_that_did_not_learn_it(names):
+    method = fitted(names, OPEN, folds=3)
+    nodes, rows, known = method.held_out_
+    assert torch.equal(known, TASK.train | TASK.val)
+    assert nodes.sort().values.tolist() == known.nonzero().squeeze(1).tolist()
+    groups = [method.members_[start : start + 3] for start in range(0, len(method.members_), 3)]
+    weights, expected = method.weights_[::3], torch.zeros(len(known), 3)
+    for group, weight in zip(groups, weights, strict=True):
+        unseen = [~torch.isin(nodes, member.labelled_.nodes) for member in group]
+        assert (torch.stack(unseen).sum(0) == 1).all()
+        for member, mask in zip(group, unseen, strict=True):
+            own = nodes[mask]
+            expected[own] += 3 * weight * member.predict_proba(TASK.graph)[own]
+    torch.testing.assert_close(rows, expected[nodes])
+    found = method.predict_task(OPEN)
+    torch.testing.assert_close(found[nodes], rows)
+    plain = method.predict_proba(TASK.graph)
+    torch.testing.assert_close(found[~known], plain[~known])
+    assert torch.equal(method.held_out(OPEN), known)
 
 
-def test_a_single_candidate_is_predicted_as_it_is():
-    method = fitted("iceberg")
-    (member,) = method.members_
-    expected = member.predict_proba(TASK.graph)
-    torch.testing.assert_close(method.predict_proba(TASK.graph), expected)
-    assert method.weights_ == [1.0]
-    assert method.summary_[0].startswith(f"Chose {member.full_title} (validation balanced accura")
+def test_a_published_task_never_learns_from_validation_labels():
+    method = fitted("logistic,gcn,boosting,unison", folds=5)
+    assert all(torch.equal(one.labelled_.nodes, TASK.train_nodes) for one in method.members_)
+    assert method.held_out_ is None
+    assert torch.equal(method.held_out(TASK), TASK.val)
 
 
-def test_an_average_is_that_of_probabilities():
+@pytest.mark.parametrize(("given", "many", "number"), [(0, 99, 5), (0, 7, 3), (2, 7, 2)])
+def test_folds_follow_the_labels_or_are_given(given, many, number, monkeypatch):
+    monkeypatch.setattr(module, "MANY", many)  # the rarest class has 7
+    assert len(Auto(folds=given)._race(OPEN, 0).tasks) == number
+
+
+def test_a_task_is_predicted_once_and_another_as_it_is():
+    method = fitted("logistic", OPEN, folds=2)
+    other = replace(with_graph(OPEN), train=TASK.test, test=TASK.train)
+    torch.testing.assert_close(method.predict_task(other), method.predict_proba(TASK.graph))
+    assert torch.equal(method.held_out(other), TASK.val)
+    rows = method.predict_task(OPEN)
+    method.members_[0] = method.members_[1]
+    assert torch.equal(method.predict_task(OPEN), rows)
+    changed = replace(OPEN, graph=OPEN.graph.clone())
+    for task in (changed, OPEN):
+        task.graph.x.add_(0)  # may have changed
+        assert not torch.equal(method.predict_task(task), rows)
+    assert pickle.loads(pickle.dumps(method))._predicted is None
+
+
+def test_all_folds_take_one_step_together():
+    members = fitted("labelpropagation", OPEN, folds=3).members_
+    total = [sum(step) for step in zip(*(one.history_[-1].score for one in members), strict=False)]
+    assert {int(one.steps_) for one in members} == {total.index(max(total))}
+    assert len({one.history_[-1].best_epoch for one in members}) > 1  # each alone would differ
+
+
+def test_refitting_keeps_what_was_selected(monkeypatch):
+    method = average("gcn,logistic", [0.75, 0.25])
+    method.summary_ = ["Chose both."]
+    full = replace(TASK, train=TASK.train | TASK.test, test=TASK.test & False)
+    again = method.set_params(folds=2).refitted(full, seed=4)
+    assert [member.title for member in again.members_] == ["GCN"] * 2 + ["Logistic"] * 2
+    assert again.weights_ == [0.375, 0.375, 0.125, 0.125]
+    assert again.summary_ == ["Chose both."]
+    assert torch.equal(again.held_out(full), full.train | full.val)  # no published protocol now
+    monkeypatch.setattr(type(method.members_[0]), "_fit", lambda self, task: 1 / 0)
+    with pytest.raises(ValueError, match="GCN could not be fitted again in time"):
+        method.refitted(full, seed=4)
+
+
+# Predicting and saving
+
+
+def test_an_average_is_that_of_probabilities_and_saved_with_its_members_alone(tmp_path):
     method = average("gcn,logistic,boosting", [0.5, 0.3, 0.2])
     parts = [member.predict_proba(TASK.graph) for member in method.members_]
     expected = 0.5 * parts[0] + 0.3 * parts[1] + 0.2 * parts[2]
     torch.testing.assert_close(method.predict_proba(TASK.graph), expected)
+    for name in ("model", "again"):
+        method.save(tmp_path / name)
+        assert len(list((tmp_path / name).iterdir())) == 3  # description, tensors, card
+        loaded = load_model(tmp_path / name)
+        assert torch.equal(loaded.predict_proba(TASK.graph), method.predict_proba(TASK.graph))
+        assert loaded.summary_ == method.summary_
+        method = loaded
 
 
-def test_a_saved_average_holds_its_members_alone(tmp_path):
-    method = average("gcn,logistic,boosting", [0.5, 0.3, 0.2])
-    method.save(tmp_path / "model")
-    assert (
-        len(list((tmp_path / "model").iterdir())) == 3
-    )  # one description, one file of tensors, the card
-    loaded = load_model(tmp_path / "model")
-    assert torch.equal(loaded.predict_proba(TASK.graph), method.predict_proba(TASK.graph))
-    assert loaded.summary_ == method.summary_
-    assert [type(member) for member in loaded.members_] == [type(m) for m in method.members_]
-    loaded.save(tmp_path / "again")
-    again = load_model(tmp_path / "again")
-    assert torch.equal(again.predict_proba(TASK.graph), method.predict_proba(TASK.graph))
-
-
-def test_a_member_of_a_former_version_loads(tmp_path):
+def test_a_member_of_a_former_version_loads():
     method = average("boosting,logistic", [0.6, 0.4])
     about, tensors = pack_method(method)
     fields = about["details"]["members"][0]["fields"]
     fields["neighbours"] = fields.pop("hops") == 1
-    del fields["columns"]
+    for name in ("columns", "context", "sample", "stop_early"):
+        del fields[name]
     again = Auto(**about["fields"])
     restore_method(again, json.loads(json.dumps(about)), tensors, torch.device("cpu"))
     assert torch.equal(again.predict_proba(TASK.graph), method.predict_proba(TASK.graph))
@@ -94,40 +148,29 @@ def test_a_member_of_a_former_version_loads(tmp_path):
         restore_method(again, about, tensors, torch.device("cpu"))
 
 
-@pytest.mark.parametrize("node", [3, 40, 120])
+def test_where_no_label_is_known_members_that_need_labels_are_left_out():
+    method = average("labelpropagation,logistic,gcn", [0.5, 0.3, 0.2])
+    assert len(method.weighted_members(TASK.graph)) == 3
+    other = with_graph(TASK, x=TASK.graph.x.flip(0)).graph
+    (logistic, first), (gcn, second) = method.weighted_members(other)
+    assert (first, second) == pytest.approx((0.6, 0.4))
+    expected = 0.6 * logistic.predict_proba(other) + 0.4 * gcn.predict_proba(other)
+    torch.testing.assert_close(method.predict_proba(other), expected)
+    assert method.predict_members(other).weights.tolist() == pytest.approx([0.6, 0.4])
+    method.members_, method.weights_ = method.members_[:1], [1.0]
+    assert len(method.weighted_members(other)) == 1  # there is nothing else
+
+
+@pytest.mark.parametrize("node", [3, 120])
 def test_an_average_is_explained_by_all_its_members(node):
     method = average("boosting,gcn,logistic", [0.5, 0.3, 0.2])
     found = explain(method, TASK.graph, node, task=TASK, top=99)
     rows = method.predict_proba(TASK.graph)[node].double().log()
     assert found.margin == pytest.approx(float(rows[found.predicted] - rows[found.runner_up]))
     assert {"own", "others", "mean of neighbours"} <= {part.origin for part in found.columns}
-    alone = average("gcn", [1.0])
-    same = [alone, alone.members_[0]]
-    one, other = (explain(part, TASK.graph, node, task=TASK) for part in same)
-    assert one.columns == other.columns
-    assert one.labelled == other.labelled
-
-
-def test_refitting_keeps_what_was_selected(monkeypatch):
-    method = average("gcn,logistic", [0.75, 0.25])
-    method.summary_ = ["Chose both."]
-    full = dataclasses.replace(TASK, train=~TASK.val, test=TASK.test & False)
-    again = method.refitted(full, seed=4)
-    assert [type(member) for member in again.members_] == [type(m) for m in method.members_]
-    assert again.weights_ == [0.75, 0.25]
-    assert again.summary_ == ["Chose both."]
-    assert again.labelled_.nodes.numel() == int(full.train.sum())
-    expected = method.members_[1].refitted(full, seed=4).predict_proba(TASK.graph)
-    assert torch.equal(again.members_[1].predict_proba(TASK.graph), expected)
-    rows = again.predict_proba(TASK.graph)
-    assert torch.allclose(rows.sum(1), torch.ones(len(rows)))
-    monkeypatch.setattr(type(method.members_[0]), "_fit", lambda self, task: 1 / 0)
-    with pytest.raises(ValueError, match="GCN could not be fitted again in time"):
-        method.refitted(full, seed=4)
 
 
 def test_the_committee_is_that_of_the_members(monkeypatch):
-    assert fitted("logistic").predict_members(TASK.graph) is None
     method = average("gcn,logistic", [0.75, 0.25])
     two = torch.stack([method.members_[0].predict_proba(TASK.graph)] * 2)
     monkeypatch.setattr(method.members_[0], "predict_members", lambda graph: Committee.even(two))
@@ -135,93 +178,230 @@ def test_the_committee_is_that_of_the_members(monkeypatch):
     assert found.weights.tolist() == [0.375, 0.375, 0.25]
     mean = torch.einsum("m,mnc->nc", found.weights, found.probabilities)
     torch.testing.assert_close(mean, method.predict_proba(TASK.graph))
-    method.members_, method.weights_ = method.members_[:1], [1.0]
-    assert torch.equal(method.predict_members(TASK.graph).probabilities, two)
 
 
-def test_without_a_limit_reached_a_seed_decides_everything():
-    one, other = (fitted("iceberg,gcn,logistic") for _ in range(2))
-    assert torch.equal(one.predict_proba(TASK.graph), other.predict_proba(TASK.graph))
+def test_seeds_decide_and_the_clock_only_with_a_limit(monkeypatch):
+    one = fitted("iceberg,gcn,logistic", OPEN, folds=2)
+    monkeypatch.setattr(module, "perf_counter", count(0, 1_000).__next__)  # as slow as can be
+    other = fitted("iceberg,gcn,logistic", OPEN, folds=2)
     assert one.weights_ == other.weights_
+    assert torch.equal(one.predict_task(OPEN), other.predict_task(OPEN))
+    late = fitted("iceberg,gcn,logistic", OPEN, folds=2, time_limit=500)
+    assert {member.full_title for member in late.members_} == {"Logistic over 2 hops"}
+    assert "Not reached: Logistic; GCN; IceBerg." in " ".join(late.summary_)
 
 
 def test_without_edges_only_models_without_the_graph_are_tried():
-    graph = TASK.graph.clone()
-    graph.edge_index = graph.edge_index[:, :0]
-    method = Auto(candidates="gcn,logistic", **SHORT).fit(replace(TASK, graph=graph), seed=0)
+    bare = with_graph(TASK, edge_index=TASK.graph.edge_index[:, :0])
+    method = fitted("gcn,logistic", bare)
     assert [stage.stage for stage in method.history_] == ["Logistic"]
     assert method.summary_[0].startswith("The graph does not help, it has no edges: chose Logis")
-    method = Auto(candidates="gcn", **SHORT).fit(replace(TASK, graph=graph), seed=0)
-    assert [stage.stage for stage in method.history_] == ["GCN"]
+    assert [stage.stage for stage in fitted("gcn", bare).history_] == ["GCN"]
 
 
-def test_out_of_time_the_first_counts_with_its_best_weights_so_far():
-    method = Auto(candidates="gcn,logistic", time_limit=1e-9).fit(TASK, seed=0)
-    assert [member.title for member in method.members_] == ["Logistic"]
-    assert [stage.epochs for stage in method.history_] == [0]
-    assert method.summary_[1] == (
-        "Ended by the time limit (a candidate may take half of the time left, a quick one a "
-        "tenth): Logistic. Not reached: GCN; Logistic over 2 hops."
-    )
+# The race
 
 
-def test_with_folds_nodes_are_predicted_by_models_that_did_not_learn_from_them():
-    method = fitted("logistic", folds=5)
-    nodes, rows, known = method.held_out_
-    parts = folds(TASK, 5, generator(drawn_seed()))
-    assert nodes.tolist() == torch.cat([part.val_nodes for part in parts]).tolist()
-    assert torch.equal(known, TASK.train | TASK.val)
-    found = method.predict_task(TASK)
-    torch.testing.assert_close(found[nodes], rows)
-    plain = method.predict_proba(TASK.graph)
-    torch.testing.assert_close(found[TASK.test], plain[TASK.test])
-    assert torch.equal(method.held_out(TASK), known)
-    first = method.members_[: len(parts)]
-    for part, member in zip(parts, first, strict=True):
-        again = type(member)(**member.get_params()).fit(part, seed=drawn_seed())
-        torch.testing.assert_close(
-            again.predict_proba(TASK.graph), member.predict_proba(TASK.graph)
-        )
+@dataclass(kw_only=True)
+class Fake(Method):
+    """Is right on a share of the nodes, after so many epochs of so many seconds."""
+
+    clock = SimpleNamespace(now=100.0)
+
+    name: str = "Fake"
+    right: float = 0.5
+    shift: int = 0  # which nodes it is right on
+    graph: bool = True
+    labels: bool = False
+    error: str = ""
+    seconds: float = 0.0
+
+    full_title = property(lambda self: self.name)
+    uses_graph = property(lambda self: self.graph)
+    uses_labels = property(lambda self: self.labels)
+
+    def _fit(self, task):
+        if self.error:
+            raise ValueError(self.error)
+        self._train_in_steps(self._steps(task))
+
+    def _steps(self, task):
+        for _ in range(3):
+            self.clock.now += self.seconds
+            yield torch.tensor(1.0), validation_score(self._logits(task.graph), task)
+
+    def _logits(self, graph):
+        nodes, truth = torch.arange(graph.num_nodes), TRUTH[graph.num_nodes]
+        hit = (nodes * 7 + self.shift) % 100 < 100 * self.right
+        return 5.0 * one_hot(torch.where(hit, truth, (truth + 1) % (truth.max() + 1)))
 
 
-def drawn_seed():
-    """The seed that a fit with seed 0 draws first."""
-    with seeded(0):
-        return int(torch.randint(2**31, ()))
+class Boosting(Fake):
+    """By its name one of the cheap ones."""
 
 
-def test_after_one_fold_validation_labels_are_not_learnt_from(monkeypatch):
-    monkeypatch.setattr(Search, "_run_folds", lambda *_: None)
-    method = fitted("logistic", folds=5)
-    assert method.held_out_ is None
-    assert torch.equal(method.held_out(TASK), TASK.val)
-    alone = fitted("logistic")
-    torch.testing.assert_close(method.predict_task(TASK), alone.predict_task(TASK))
+TRUTH = {150: TASK.graph.y}
 
 
-def test_another_task_is_predicted_as_it_is():
-    method = fitted("logistic", folds=5)
-    other = replace(TASK, train=TASK.test, test=TASK.train)
-    torch.testing.assert_close(method.predict_task(other), method.predict_proba(TASK.graph))
-    assert torch.equal(method.held_out(other), TASK.val)
+def race_of(*methods, task=TASK, limit=0.0, metric="accuracy", on_epoch=lambda _: None, **options):
+    TRUTH[task.graph.num_nodes] = task.graph.y
+    tasks = [task] if task.published else folds(task, 3, generator(0))
+    race = Race(tasks, limit, metric, 0)
+    race.run(methods, on_epoch, **options)
+    return race
 
 
-def test_refitting_with_folds_keeps_the_candidates_and_their_weights():
-    method = fitted("logistic,gcn", folds=5)
-    full = replace(TASK, train=TASK.train | TASK.test, test=TASK.test & False)
-    again = method.refitted(full, seed=1)
-    assert {type(m) for m in again.members_} == {type(m) for m in method.members_}
-    assert sum(again.weights_) == pytest.approx(1)
-    by_kind = [
-        {t: sum(w for m, w in zip(x.members_, x.weights_, strict=True) if type(m) is t)}
-        for x in (method, again)
-        for t in {type(m) for m in method.members_}
-    ]
-    half = len(by_kind) // 2
-    assert [pytest.approx(one) for one in by_kind[:half]] == by_kind[half:]
-    assert again.held_out(full).sum() > again.held_out(TASK).sum()
+def titles(trials):
+    return [trial.title for trial in trials]
 
 
-def test_many_labels_need_no_folds(monkeypatch):
-    monkeypatch.setattr(module, "FEW", 1)
-    assert fitted("logistic", folds=5).held_out_ is None
+def test_what_cannot_be_told_apart_is_averaged():
+    assert race_of(Fake(), Fake(), task=MANY).weights() == {0: 0.5, 1: 0.5}
+    race = race_of(Fake(right=0.5), Fake(right=0.55, shift=20), task=MANY)
+    first, second = race.fitted
+    samples = race.validation.resamples(generator(0))
+    noise = race.validation.noise(second.held_out, first.held_out, samples)
+    ratio = exp(-(second.score - first.score) / noise)
+    assert race.weights() == pytest.approx({0: ratio / (1 + ratio), 1: 1 / (1 + ratio)})
+    assert 0.2 < ratio < 0.9
+
+
+def test_what_is_far_behind_or_hardly_counts_is_rejected(monkeypatch):
+    race = race_of(Fake(right=0.5), Fake(right=0.9), Fake(right=0.3))
+    assert race.weights() == {1: 1.0}
+    race = race_of(Fake(right=0.5), Fake(right=0.55, shift=20), task=MANY)
+    monkeypatch.setattr(module, "MIN_SHARE", 0.5)
+    assert len(race.weights()) == 1
+
+
+def test_the_best_that_needs_no_labels_is_always_kept():
+    race = race_of(Fake(right=0.9, labels=True), Fake(right=0.3), Fake(right=0.1))
+    assert race.weights() == pytest.approx({0: 1 / 1.05, 1: 0.05 / 1.05})
+
+
+@pytest.mark.parametrize("task", [OPEN, MANY])
+def test_a_handful_of_held_out_nodes_never_ends_a_candidate(task, monkeypatch):
+    good, bad = Fake(name="good", right=0.95), Fake(name="bad", right=0.1)
+    race = race_of(good, bad, task=task)
+    assert titles(race.behind) == ([] if task is OPEN else ["bad"])
+    if task is MANY:
+        assert "Rejected: bad (" in (line := race.summary(race.weights())[1])
+        assert "after 1 fold)" in line
+        assert titles(race_of(good, bad, task=task, drop=False).fitted) == ["good", "bad"]
+    monkeypatch.setattr(module, "ENOUGH", 1)
+    assert titles(race_of(good, bad, task=task).behind) == ["bad"]
+    assert not race_of(good, Fake(right=0.85), task=task).behind  # not surely
+
+
+def test_the_metric_is_that_of_all_labels_or_named():
+    few = task_with(60, 4)  # the first of five folds has none of the four
+    few = replace(few, val=few.val & False)
+    race = Auto()._race(few, 0)
+    assert race.tasks[0].val_counts[1] == 0
+    assert (race.validation.metric, race.validation.positive) == ("positive_average_precision", 1)
+    assert Auto()._race(task_with(20, 20), 0).validation.metric == "balanced_accuracy"
+    assert Auto(metric="macro_f1")._race(OPEN, 0).validation.metric == "macro_f1"
+
+
+def test_cheap_ones_come_first_and_a_perfect_one_ends_the_race():
+    calls = []
+    methods = Fake(name="A"), Boosting(name="B", right=0.9)
+    race = race_of(*methods, on_epoch=lambda history: calls.append(history.stage))
+    assert calls == ["B (1 of 2)"] * 3 + ["A (2 of 2)"] * 3
+    assert titles(race.fitted) == ["A", "B"]
+    race = race_of(Fake(name="A"), Boosting(name="B", right=1.0))
+    assert race.summary({0: 1.0})[1] == "Not needed: A."
+
+
+def test_a_failure_is_reported_and_the_others_go_on():
+    race = race_of(Fake(name="A", error="no luck."), Fake(name="B"))
+    assert titles(race.fitted) == ["B"]
+    assert "Failed: A (no luck)." in " ".join(race.summary({0: 1.0}))
+    with pytest.raises(ValueError, match=r"^No candidate could be fitted: no luck\.$"):
+        race_of(Fake(error="no luck."))
+
+
+def test_with_a_limit_the_first_is_always_fitted_and_the_last_ended(monkeypatch):
+    monkeypatch.setattr(module, "perf_counter", lambda: Fake.clock.now)
+    slow, quick = Fake(name="A", seconds=30), Fake(name="B", seconds=1)
+    race = race_of(slow, quick, limit=60)  # 90 seconds
+    assert (titles(race.fitted), race.seconds) == (["A"], 90)
+    assert race.summary({0: 1.0})[1] == "Not reached: B."
+    race = race_of(quick, slow, Fake(name="C"), limit=60)  # ends in the second epoch
+    assert (titles(race.fitted), race.seconds, race.interrupted) == (["B"], 63, False)
+    assert race.summary({0: 1.0})[1] == "Not reached: A; C."
+
+
+@pytest.mark.parametrize(("at", "number", "left"), [(1, 1, 0), (5, 2, 0), (14, 3, 1)])
+def test_ctrl_c_ends_with_what_there_is(at, number, left):
+    calls = []
+
+    def stop(history):
+        calls.append(history.stage)
+        if len(calls) == at:
+            raise KeyboardInterrupt
+
+    race = race_of(Fake(name="A"), Fake(name="B"), Fake(name="C"), task=OPEN, on_epoch=stop)
+    assert len(calls) == at
+    assert titles(race.fitted) == ["A"]
+    assert len(race.tasks) == len(race.fitted[0].parts) == number
+    assert [method.name for method in race.not_reached] == ["B", "C"]
+    assert race.history(race.fitted[0])[-1].interrupted
+    method = Auto()
+    method._take(race, race.weights())
+    assert method.held_out(OPEN).sum() == sum(task.val.sum() for task in race.tasks)
+
+
+def test_one_stage_is_the_main_one():
+    race = race_of(Fake(name="A"), Fake(name="B"), task=OPEN)
+    assert [stage.stage for stage in race.history(race.fitted[1]) if stage.main] == ["B"]
+
+
+@pytest.mark.parametrize(
+    ("graph", "alone", "sentence"),
+    [
+        (0.9, 0.4, "The graph helps: the best model without it, B, reaches "),
+        (0.52, 0.5, "Whether the graph helps is unclear: "),
+        (0.4, 0.9, "Rejected: Fake"),
+    ],
+)
+def test_it_says_whether_the_graph_helps(graph, alone, sentence):
+    race = race_of(Fake(right=graph), Fake(name="B", right=alone, graph=False, shift=30))
+    first, *_, last = race.summary({1: 1.0})
+    assert last.startswith(sentence)
+    assert last.endswith(" 15 validation nodes cannot tell apart.") == ("unclear" in sentence)
+    scores = [f"{100 * trial.score:.1f}" for trial in race.fitted]
+    useless = f"The graph does not help, the best models reach {scores[0]} with it and {scores[1]}"
+    assert first.startswith(f"{useless} without it: chose B (validation ") == (alone > graph)
+
+
+def test_an_average_is_named_with_its_shares():
+    race = race_of(Fake(name="A"), Fake(name="B", right=0.2), task=OPEN)
+    text = race.summary({0: 0.6, 1: 0.4})[0]
+    assert text.startswith("Chose an average of A (60%) and B (40%) (validation accuracy ")
+    assert text.endswith(" out of 2 candidates, fitted to 3 folds each, in 0 s.")
+    assert race.summary({0: 1.0})[1:] == [f"Rejected: B ({100 * race.fitted[1].score:.1f})."]
+
+
+# The portfolio
+
+
+def test_every_declared_setting_is_a_candidate_with_and_without_the_graph():
+    candidates = list(portfolio(TASK.graph).values())
+    declared = [(kind, entry) for kind in METHODS.values() for entry in kind.portfolio]
+    assert [type(candidate) for candidate in candidates] == [kind for kind, _ in declared]
+    for candidate, (kind, entry) in zip(candidates, declared, strict=True):
+        assert asdict(candidate) == asdict(kind(**{**kind.graph_defaults(TASK.graph), **entry}))
+    assert {candidate.uses_graph for candidate in candidates} == {True, False}
+    names = [candidate.full_title for candidate in candidates]
+    assert len(set(names)) == len(names)
+    method = Auto(**SHORT).fit(TASK, seed=0)
+    assert {stage.stage for stage in method.history_} == set(names)
+    assert all(stage.max_epochs <= 6 and stage.patience <= 6 for stage in method.history_)
+
+
+def test_given_parameters_replace_those_of_the_portfolio():
+    found = portfolio(TASK.graph, {"boosting": {"columns": 3}})
+    assert {found[f"boosting hops={hops}"].columns for hops in (0, 2)} == {3}
+    equal = portfolio(TASK.graph, {"boosting": {"hops": 1}})
+    assert [name for name in equal if name.startswith("boosting")] == ["boosting"]

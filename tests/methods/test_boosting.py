@@ -13,6 +13,7 @@ from evengraph.datasets import toy
 from evengraph.methods import Boosting
 from evengraph.methods.bases.saving import write_model
 from evengraph.metrics.multiclass import validation_score
+from evengraph.ops.context import held_out_label_columns, label_columns, place_columns
 from evengraph.ops.trees import separation
 from evengraph.pipeline.model_info import load_model
 from evengraph.testing.tasks import with_graph
@@ -59,6 +60,57 @@ def test_the_degree_is_one_more_feature():
     method = Boosting(hops=2, degree=True, columns=3, max_epochs=5).fit(task, seed=0)
     score = float(validation_score(method.predict_proba(task.graph), task))
     assert score == pytest.approx(method.history_[0].best_score)
+
+
+def test_context_adds_place_and_labels_but_never_a_node_s_own():
+    task = small_task()
+    method = Boosting(hops=1, context=True, max_epochs=3).fit(task, seed=0)
+    nodes, known = torch.arange(150), (task.train_nodes, task.graph.y[task.train_nodes])
+    plain = Boosting(hops=1)._table(task.graph, nodes)
+    table = method._table(task.graph, nodes)
+    assert torch.equal(table[:, : plain.shape[1]], plain)
+    expected = torch.cat([place_columns(task.graph), label_columns(task.graph, *known, 3)], dim=1)
+    torch.testing.assert_close(table[:, plain.shape[1] :], expected, rtol=1e-4, atol=1e-6)
+    learnt = method._context(task.graph, learning=True)
+    assert torch.equal(learnt[:, 3:], held_out_label_columns(task.graph, *known, 3))
+    assert not torch.equal(learnt[task.train], expected[task.train])
+    assert torch.equal(learnt[~task.train], expected[~task.train])
+    assert (method.context_width, method.uses_labels) == (12, True)
+    alone = Boosting(hops=0, context=True, max_epochs=3).fit(task, seed=0)
+    assert (alone.context_width, alone.uses_labels) == (0, False)
+
+
+def test_columns_are_selected_of_features_and_context_stays():
+    task = small_task()
+    method = Boosting(hops=1, columns=2, context=True, max_epochs=3).fit(task, seed=0)
+    columns = method._columns(task, partial(method._table, task.graph))
+    width = 2 * task.graph.num_features
+    assert (columns < width).sum() == 4
+    assert columns[4:].tolist() == list(range(width, width + 12))
+
+
+@pytest.mark.parametrize("engine", ["sklearn", "lightgbm"])
+def test_without_stopping_all_rounds_are_grown_and_validation_has_no_influence(engine):
+    task = small_task()
+    params = {"max_epochs": 12, "patience": 1, "stop_early": False, "engine": engine}
+    method = Boosting(**params).fit(task, seed=0)
+    assert method.trees_.roots.numel() == 36
+    flipped = with_graph(task, y=torch.where(task.val, (task.graph.y + 1) % 3, task.graph.y))
+    other = Boosting(**params).fit(flipped, seed=0)
+    assert torch.equal(other.predict_proba(task.graph), method.predict_proba(task.graph))
+
+
+@pytest.mark.parametrize("engine", ["sklearn", "lightgbm"])
+def test_a_sample_of_columns_is_drawn_alike_for_all_seeds(engine):
+    task = small_task()
+    rows = [
+        Boosting(sample=share, max_epochs=5, stop_early=False, engine=engine)
+        .fit(task, seed=seed)
+        .predict_proba(task.graph)
+        for share, seed in ((0.2, 0), (0.2, 1), (1.0, 0))
+    ]
+    assert torch.equal(rows[0], rows[1])
+    assert not torch.allclose(rows[0], rows[2], atol=1e-3)
 
 
 @pytest.mark.parametrize(

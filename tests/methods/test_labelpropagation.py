@@ -48,6 +48,14 @@ def test_it_is_the_formula(balance):
     torch.testing.assert_close(found[reached], expected, rtol=1e-4, atol=1e-5)
 
 
+def test_other_steps_can_be_taken_later():
+    task = line()
+    method = LabelPropagation(restart=0.5, max_epochs=2).fit(task, seed=0)
+    method.rewind(1)
+    again = LabelPropagation(restart=0.5, max_epochs=1).fit(task, seed=0)
+    assert torch.equal(method.predict_proba(task.graph), again.predict_proba(task.graph))
+
+
 def test_where_no_label_reaches_all_classes_are_as_likely():
     task = small_task()
     lonely = int((~task.train & ~task.val).nonzero()[0])

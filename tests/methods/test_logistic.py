@@ -1,5 +1,7 @@
 """Logistic: scikit-learn's own answer, what is selected, and means over neighbours by hand."""
 
+import math
+
 import pytest
 import torch
 from oracles import check_predicts_without_sklearn, dense_graph, task_with
@@ -8,7 +10,7 @@ from torch_geometric.data import Data
 
 from evengraph.methods import Logistic
 from evengraph.methods import logistic as module
-from evengraph.metrics.multiclass import validation_score
+from evengraph.metrics.multiclass import validation_likelihood, validation_score
 from evengraph.ops.features import Scaling
 from evengraph.testing.tasks import with_graph
 from small_graphs import normal, small_task, task_of
@@ -21,7 +23,7 @@ def test_the_answer_is_that_of_scikit_learn(counts):
     best = method.history_[0].best_epoch
     assert best > 0
     theirs = LogisticRegression(
-        C=2 ** (best - 1) / sum(counts),
+        C=4 ** (best - 1) / sum(counts),
         class_weight="balanced",
         max_iter=1000,
     )
@@ -35,19 +37,32 @@ def test_the_penalty_is_chosen_on_validation():
     task = task_with(9, 9, 9)
     method = Logistic().fit(task, seed=0)
     (history,) = method.history_
-    assert history.epochs == 20
-    score = float(validation_score(method.predict_proba(task.graph), task))
+    score = float(validation_likelihood(method.predict_proba(task.graph).log(), task))
     assert score == pytest.approx(max(history.score), abs=1e-6)
-    assert score > history.score[0] + 0.1
+    assert score > history.score[0] + 0.05
+    assert history.epochs == min(8, history.best_epoch + 4)
+
+
+def test_another_penalty_can_be_taken_later_but_never_none():
+    task = task_with(9, 9, 9)
+    method, shorter = Logistic(hops=1).fit(task, seed=0), Logistic(hops=1, max_epochs=1)
+    shorter.fit(task, seed=0)
+    best = method.weights_
+    for step in (1, 0):  # without any weight nothing is ranked
+        method.rewind(step)
+        torch.testing.assert_close(method.weights_, shorter.weights_)
+    method.rewind(method.history_[0].best_epoch)
+    assert torch.equal(method.weights_, best)
+    assert not torch.equal(best, shorter.weights_)
 
 
 def test_of_equally_good_penalties_the_largest_is_chosen():
-    x = torch.cat([torch.zeros(20, 1), torch.ones(20, 1)])  # every penalty separates them
-    graph = Data(x=x, edge_index=torch.empty(2, 0, dtype=torch.long), y=x.squeeze(1).long())
+    edges, labels = torch.empty(2, 0, dtype=torch.long), torch.arange(40) // 20
+    graph = Data(x=torch.ones(40, 1), edge_index=edges, y=labels)  # no penalty separates them
     task = task_of(graph, [*range(5), *range(20, 25)], [*range(5, 10), *range(25, 30)])
     history = Logistic().fit(task, seed=0).history_[0]
-    assert history.best_epoch == 1
-    assert history.best_score == pytest.approx(1)
+    assert (history.best_epoch, history.epochs) == (0, 4)
+    assert max(history.score) == pytest.approx(-math.log(2))
 
 
 def test_the_graph_has_no_influence():
@@ -89,6 +104,8 @@ def test_with_hops_it_is_logistic_regression_on_means_over_neighbours(words):
     weights, bias = method.weights_[:, :-1], method.weights_[:, -1]
     expected = (table @ weights.t() + bias).softmax(1).float()
     torch.testing.assert_close(method.predict_proba(task.graph), expected)
+    likelihood = float(validation_likelihood(expected.log(), task))
+    assert likelihood == pytest.approx(max(method.history_[0].score), abs=1e-5)
     score = float(validation_score(expected, task))
     assert score == pytest.approx(method.history_[0].best_score, abs=1e-6)
 

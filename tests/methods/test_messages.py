@@ -10,10 +10,11 @@ from evengraph.methods import METHODS
 # Rule and a value that breaks it: parameters of methods.
 BY_RULE = {
     ("be above 0", 0): """
-        auto.time_limit balancedsoftmax.tam_temperature graphens.tam_temperature
+        balancedsoftmax.tam_temperature graphens.tam_temperature
         graphsha.temperature graphsha.beta graphsha.teleport
     """,
     ("be at least 0", -1): """
+        auto.time_limit auto.folds
         balancedsoftmax.tam_connectivity balancedsoftmax.tam_distribution
         doublebalancing.pseudo_weight embedsmote.copies embedsmote.minority focal.gamma
         graphens.warmup graphsmote.copies graphsmote.minority

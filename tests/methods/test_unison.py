@@ -6,9 +6,10 @@ import pytest
 import torch
 
 import evengraph as eg
+from evengraph.methods import unison as module
 from evengraph.methods.unison import Unison, vote_weights
 from evengraph.metrics.multiclass import validation_score
-from evengraph.nn.members import Members
+from evengraph.nn.members import Members, Views
 from evengraph.pipeline.model_info import load_model
 from evengraph.testing.tasks import with_graph
 from small_graphs import small_task
@@ -83,6 +84,50 @@ def test_few_labels_are_penalised_more():
     torch.testing.assert_close(model.weight_decays(100), expected)
     torch.testing.assert_close(model.weight_decays(10), 10 * model.weight_decays(100))
     torch.testing.assert_close(Unison(members=1, views="ego").weight_decays(1), torch.tensor([2.0]))
+
+
+def test_the_size_follows_the_labels_unless_it_is_given(monkeypatch):
+    task, model = small_task(), Unison(hidden=8, max_epochs=2)
+    assert model.size == (5, 8, 256)  # before a fit, as with few labels
+    assert model.fit(task, seed=0).size == (5, 8, 256)
+    monkeypatch.setattr(module, "MANY", int(task.train.sum()))
+    assert model.size == (3, 8, 128)
+    assert model.fit(task, seed=0).net_.members.second.shape[:2] == (6, 8)
+    assert Unison(members=1, hidden=2, components=3).size == (1, 2, 3)
+
+
+def test_without_validation_weights_are_the_mean_of_the_second_half(monkeypatch):
+    task, average, seen = small_task(), module._Training._average, []
+
+    def spy(self):
+        seen.append([part.detach().clone() for part in self.members.parameters()])
+        average(self)
+
+    monkeypatch.setattr(module._Training, "_average", spy)
+    model = Unison(max_epochs=9, patience=1, hidden=8, stop_early=False).fit(task, seed=0)
+    assert model.history_[0].epochs == 9
+    later = seen[5:]  # of ten states, the untrained one included
+    means = [torch.stack(parts).mean(0) for parts in zip(*later, strict=True)]
+    for found, expected in zip(model.net_.members.parameters(), means, strict=True):
+        torch.testing.assert_close(found.detach(), expected)
+    torch.testing.assert_close(model.net_.votes, torch.full((10,), 0.1))
+    flipped = with_graph(task, y=torch.where(task.val, (task.graph.y + 1) % 3, task.graph.y))
+    other = Unison(max_epochs=9, hidden=8, stop_early=False).fit(flipped, seed=0)
+    assert torch.equal(other.predict_proba(task.graph), model.predict_proba(task.graph))
+
+
+def test_fits_to_one_graph_share_its_views(monkeypatch):
+    task, rows, calls = small_task(), Views._rows, []
+    monkeypatch.setattr(Views, "_rows", lambda *a, **b: calls.append(b) or rows(*a, **b))
+    models = [Unison(max_epochs=2, hidden=8).fit(task, seed=seed) for seed in (0, 0, 1)]
+    first, second, other = (model.net_.views(task.graph) for model in models)
+    assert len(calls) == 1
+    assert first is second is other
+    alone = Unison(max_epochs=2, hidden=8).fit(with_graph(task, x=task.graph.x.clone()), seed=0)
+    torch.testing.assert_close(alone.net_.views(task.graph), first)
+    assert [call["fit"] for call in calls] == [True, True]
+    task.graph.x.mul_(2)
+    assert not torch.equal(models[0].net_.views(task.graph), first)
 
 
 @pytest.mark.parametrize("batch", [4, 10_000])

@@ -29,7 +29,12 @@ from evengraph.metrics.evaluation import (
     evaluate,
     suitable_metric,
 )
-from evengraph.metrics.multiclass import batched_stopping_scores, stopping_score, validation_score
+from evengraph.metrics.multiclass import (
+    batched_stopping_scores,
+    stopping_score,
+    validation_likelihood,
+    validation_score,
+)
 from evengraph.metrics.registry import METRICS, Metric, abbreviations, comparable_metrics
 from small_graphs import normal, small_task, task_of
 
@@ -397,6 +402,17 @@ def test_macro_f1_on_validation_nodes_alone():
     assert float(validation_score(logits, task)) == pytest.approx(expected, abs=1e-6)
     logits[~task.val] = 100.0
     assert float(validation_score(logits, task)) == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_likelihood_counts_every_class_of_validation_alike():
+    task = validated(8, 2, extra=3)
+    logits = normal(13, 2)
+    rows = logits.log_softmax(1).gather(1, task.graph.y.unsqueeze(1)).squeeze(1)
+    means = [rows[task.val & (task.graph.y == label)].mean() for label in range(2)]
+    expected = float(sum(means)) / 2
+    assert float(validation_likelihood(logits, task)) == pytest.approx(expected)
+    logits[~task.val] = 100.0
+    assert float(validation_likelihood(logits, task)) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("counts", [(90, 10), (10, 90)])

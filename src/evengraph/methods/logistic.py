@@ -18,7 +18,7 @@ from evengraph.core.threads import limited_pools
 from evengraph.core.untrusted import MAX_HOPS
 from evengraph.methods.bases.method import Method
 from evengraph.methods.bases.saving import checked
-from evengraph.metrics.multiclass import validation_likelihood
+from evengraph.metrics.multiclass import validation_likelihood, validation_score
 from evengraph.ops.context import once_per_graph
 from evengraph.ops.features import Scaling, hop_table, with_log_degree
 from evengraph.ops.sparse import neighbour_averages, to_scipy, weighted_adjacency
@@ -110,6 +110,10 @@ class Logistic(Method):
         self._factors = factors
         history = self._train_in_steps(self._path(task, nodes, table, self._models))
         self.rewind(history.best_epoch)
+        chosen = self._models[min(max(history.best_epoch, 1), len(self._models) - 1)]
+        # Epochs have likelihoods; this is the score of all methods.
+        logits = self._outputs(task, nodes, table, chosen)
+        history.best_score = float(validation_score(logits, task))
 
     def rewind(self, step: int) -> None:
         """Take the penalty of another epoch than the one that validation prefers."""
@@ -144,16 +148,20 @@ class Logistic(Method):
         graph = task.graph
         labels, train = graph.y[task.train], task.train[nodes].cpu().numpy()
         train_table, solver = table[train], _solver()
-        logits = torch.zeros(graph.num_nodes, task.num_classes, device=graph.x.device).double()
         for epoch in range(self.max_epochs + 1):
             if epoch:
                 solver.C = PATH ** (epoch - 1) / labels.numel()
                 models.append(_fitted(solver, train_table, labels))
-            weights = models[-1].cpu().numpy()
-            values = torch.from_numpy(table @ weights[:, :-1].T + weights[:, -1])
-            logits[nodes] = values.to(logits)
+            logits = self._outputs(task, nodes, table, models[-1])
             loss = cross_entropy(logits[task.train], labels)
             yield loss, validation_likelihood(logits, task) - TIE * epoch
+
+    def _outputs(self, task: Task, nodes: Tensor, table: Any, model: Tensor) -> Tensor:
+        """Logits of some nodes by their rows, of all others 0, (N, C)."""
+        weights = model.cpu().numpy()
+        values = torch.from_numpy(table @ weights[:, :-1].T + weights[:, -1])
+        logits = values.new_zeros(task.graph.num_nodes, task.num_classes)
+        return logits.index_copy(0, nodes.cpu(), values).to(task.graph.x.device)
 
     def _scaled(self, x: Tensor) -> Any:
         """Scaled features, as a sparse matrix if most entries are zero."""

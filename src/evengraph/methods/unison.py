@@ -25,7 +25,7 @@ DEFAULT_VIEWS = ("structural", "ego")
 SPREAD = 4.0  # weight decay of the strictest and of the freest member, relative to the middle
 LABELLED = 2  # labelled nodes per epoch at most, in batches
 VALIDATE_EVERY = 5  # epochs
-MANY = 600  # labelled nodes from which on a small committee is as good
+MANY = 30  # labelled nodes of every class from which on a small committee is as good
 
 
 class Size(NamedTuple):
@@ -57,7 +57,8 @@ class Unison(Method):
 
     Args:
         views: Those to use, of `structural,semantic,ego`.
-        members: Networks per view; 0 follows the labels: 5, and 3 from 600 labelled nodes on.
+        members: Networks per view; 0 follows the labels: 5, and 3 from 30 labelled nodes of
+            every class on.
         hidden: Width of a network; 0 follows the labels: 256, and 64.
         dropout: Dropout rate after its first layer.
         components: Principal components that a view keeps, a third of them for each part of ego; 0
@@ -143,8 +144,11 @@ class Unison(Method):
 
     @property
     def size(self) -> Size:
-        """The size of the committee: as given, else by the number of labelled nodes."""
-        usual = FEW_LABELS if len(self.labelled_.nodes) < MANY else MANY_LABELS
+        """The size of the committee: as given, else by the labels of the rarest class."""
+        usual = FEW_LABELS
+        if hasattr(self, "labelled_"):  # before a fit, the larger size
+            counts = self.labelled_.labels.bincount(minlength=self.num_classes_)
+            usual = FEW_LABELS if int(counts.min()) < MANY else MANY_LABELS
         given = self.members, self.hidden, self.components
         return Size(*(own or other for own, other in zip(given, usual, strict=True)))
 
