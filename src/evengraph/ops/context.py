@@ -38,7 +38,7 @@ class GraphState:
     def holds_for(self, graph: Data) -> bool:
         """Whether the graph has the same tensors, unchanged."""
         return all(
-            part is known
+            part is None and known is None
             if part is None or known is None
             else part is known[0]() and _version(part) == known[1]
             for part, known in zip(_of(graph), self._parts, strict=True)
