@@ -38,11 +38,8 @@ def average(names, weights):
     method = fitted(names)
     kinds = [METHODS[name] for name in names.split(",")]
     method.members_ = [kind(**SHORT).fit(TASK, seed=index) for index, kind in enumerate(kinds)]
-    method.weights_ = weights
+    method.weights_, method._predicted = weights, None
     return method
-
-
-# Folds
 
 
 @pytest.mark.parametrize("names", ["logistic", "gcn", "labelpropagation,logistic"])
@@ -51,15 +48,13 @@ def test_every_label_is_held_out_once_and_predicted_by_a_model_that_did_not_lear
     nodes, rows, known = method.held_out_
     assert torch.equal(known, TASK.train | TASK.val)
     assert nodes.sort().values.tolist() == known.nonzero().squeeze(1).tolist()
-    groups = [method.members_[start : start + 3] for start in range(0, len(method.members_), 3)]
-    weights, expected = method.weights_[::3], torch.zeros(len(known), 3)
-    for group, weight in zip(groups, weights, strict=True):
-        unseen = [~torch.isin(nodes, member.labelled_.nodes) for member in group]
-        assert (torch.stack(unseen).sum(0) == 1).all()
-        for member, mask in zip(group, unseen, strict=True):
-            own = nodes[mask]
-            expected[own] += 3 * weight * member.predict_proba(TASK.graph)[own]
-    torch.testing.assert_close(rows, expected[nodes])
+    weight_of_unseen, expected = torch.zeros(len(nodes)), torch.zeros_like(rows)
+    for member, weight in zip(method.members_, method.weights_, strict=True):
+        unseen = ~torch.isin(nodes, member.labelled_.nodes)
+        weight_of_unseen += weight * unseen
+        expected[unseen] += 3 * weight * member.predict_proba(TASK.graph)[nodes[unseen]]
+    assert weight_of_unseen.tolist() == pytest.approx([1 / 3] * len(nodes))  # one fold of each
+    torch.testing.assert_close(rows, expected)
     found = method.predict_task(OPEN)
     torch.testing.assert_close(found[nodes], rows)
     plain = method.predict_proba(TASK.graph)
@@ -96,7 +91,7 @@ def test_a_task_is_predicted_once_and_another_as_it_is():
 
 
 def test_all_folds_take_one_step_together():
-    members = fitted("labelpropagation", OPEN, folds=3).members_
+    members = Auto(candidates="labelpropagation", folds=3).fit(OPEN, seed=0).members_
     total = [sum(step) for step in zip(*(one.history_[-1].score for one in members), strict=False)]
     assert {int(one.steps_) for one in members} == {total.index(max(total))}
     assert len({one.history_[-1].best_epoch for one in members}) > 1  # each alone would differ
@@ -114,9 +109,6 @@ def test_refitting_keeps_what_was_selected(monkeypatch):
     monkeypatch.setattr(type(method.members_[0]), "_fit", lambda self, task: 1 / 0)
     with pytest.raises(ValueError, match="GCN could not be fitted again in time"):
         method.refitted(full, seed=4)
-
-
-# Predicting and saving
 
 
 def test_an_average_is_that_of_probabilities_and_saved_with_its_members_alone(tmp_path):
@@ -156,7 +148,6 @@ def test_where_no_label_is_known_members_that_need_labels_are_left_out():
     assert (first, second) == pytest.approx((0.6, 0.4))
     expected = 0.6 * logistic.predict_proba(other) + 0.4 * gcn.predict_proba(other)
     torch.testing.assert_close(method.predict_proba(other), expected)
-    assert method.predict_members(other).weights.tolist() == pytest.approx([0.6, 0.4])
     method.members_, method.weights_ = method.members_[:1], [1.0]
     assert len(method.weighted_members(other)) == 1  # there is nothing else
 
@@ -197,9 +188,6 @@ def test_without_edges_only_models_without_the_graph_are_tried():
     assert [stage.stage for stage in method.history_] == ["Logistic"]
     assert method.summary_[0].startswith("The graph does not help, it has no edges: chose Logis")
     assert [stage.stage for stage in fitted("gcn", bare).history_] == ["GCN"]
-
-
-# The race
 
 
 @dataclass(kw_only=True)
@@ -269,14 +257,11 @@ def test_what_cannot_be_told_apart_is_averaged():
 def test_what_is_far_behind_or_hardly_counts_is_rejected(monkeypatch):
     race = race_of(Fake(right=0.5), Fake(right=0.9), Fake(right=0.3))
     assert race.weights() == {1: 1.0}
+    race = race_of(Fake(right=0.9, labels=True), Fake(right=0.3), Fake(right=0.1))
+    assert race.weights() == pytest.approx({0: 1 / 1.05, 1: 0.05 / 1.05})  # for other graphs
     race = race_of(Fake(right=0.5), Fake(right=0.55, shift=20), task=MANY)
     monkeypatch.setattr(module, "MIN_SHARE", 0.5)
     assert len(race.weights()) == 1
-
-
-def test_the_best_that_needs_no_labels_is_always_kept():
-    race = race_of(Fake(right=0.9, labels=True), Fake(right=0.3), Fake(right=0.1))
-    assert race.weights() == pytest.approx({0: 1 / 1.05, 1: 0.05 / 1.05})
 
 
 @pytest.mark.parametrize("task", [OPEN, MANY])
@@ -346,15 +331,13 @@ def test_ctrl_c_ends_with_what_there_is(at, number, left):
     assert titles(race.fitted) == ["A"]
     assert len(race.tasks) == len(race.fitted[0].parts) == number
     assert [method.name for method in race.not_reached] == ["B", "C"]
-    assert race.history(race.fitted[0])[-1].interrupted
+    *others, last = race.history(race.fitted[0])
+    assert last.interrupted
+    assert last.main
+    assert not any(stage.main for stage in others)
     method = Auto()
     method._take(race, race.weights())
     assert method.held_out(OPEN).sum() == sum(task.val.sum() for task in race.tasks)
-
-
-def test_one_stage_is_the_main_one():
-    race = race_of(Fake(name="A"), Fake(name="B"), task=OPEN)
-    assert [stage.stage for stage in race.history(race.fitted[1]) if stage.main] == ["B"]
 
 
 @pytest.mark.parametrize(
@@ -368,22 +351,12 @@ def test_one_stage_is_the_main_one():
 def test_it_says_whether_the_graph_helps(graph, alone, sentence):
     race = race_of(Fake(right=graph), Fake(name="B", right=alone, graph=False, shift=30))
     first, *_, last = race.summary({1: 1.0})
+    assert first.endswith(" out of 2 candidates in 0 s.")
     assert last.startswith(sentence)
     assert last.endswith(" 15 validation nodes cannot tell apart.") == ("unclear" in sentence)
     scores = [f"{100 * trial.score:.1f}" for trial in race.fitted]
     useless = f"The graph does not help, the best models reach {scores[0]} with it and {scores[1]}"
     assert first.startswith(f"{useless} without it: chose B (validation ") == (alone > graph)
-
-
-def test_an_average_is_named_with_its_shares():
-    race = race_of(Fake(name="A"), Fake(name="B", right=0.2), task=OPEN)
-    text = race.summary({0: 0.6, 1: 0.4})[0]
-    assert text.startswith("Chose an average of A (60%) and B (40%) (validation accuracy ")
-    assert text.endswith(" out of 2 candidates, fitted to 3 folds each, in 0 s.")
-    assert race.summary({0: 1.0})[1:] == [f"Rejected: B ({100 * race.fitted[1].score:.1f})."]
-
-
-# The portfolio
 
 
 def test_every_declared_setting_is_a_candidate_with_and_without_the_graph():

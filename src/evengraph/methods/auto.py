@@ -173,11 +173,7 @@ class Auto(Method):
 
     def predict_task(self, task: Task) -> Tensor:
         """Class probabilities of every node; of held-out nodes by models that did not see them."""
-        known = self._predicted
-        if known is not None and task.past is None and known[0].holds_for(task.graph):
-            probabilities = known[1].to(task.graph.x.device, copy=True)
-        else:
-            probabilities = super().predict_task(task)
+        probabilities = super().predict_task(task)
         if self._knows(task):
             nodes, rows, _ = cast("tuple[Tensor, ...]", self.held_out_)
             probabilities[nodes] = rows.to(probabilities)
@@ -211,8 +207,11 @@ class Auto(Method):
         return [(member, weight / total) for member, weight in free]
 
     def _logits(self, graph: Data) -> Tensor:
-        members, weights = zip(*self.weighted_members(graph), strict=True)
-        mean = weighted_mean(weights, [member.predict_proba(graph) for member in members])
+        if self._predicted is not None and self._predicted[0].holds_for(graph):
+            mean = self._predicted[1].to(graph.x.device)  # as the race had it
+        else:
+            members, weights = zip(*self.weighted_members(graph), strict=True)
+            mean = weighted_mean(weights, [member.predict_proba(graph) for member in members])
         return mean.clamp(min=torch.finfo(mean.dtype).tiny).log()
 
     def predict_members(self, graph: Data) -> Committee | None:
