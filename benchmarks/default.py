@@ -274,8 +274,12 @@ def warm_up(method: str) -> None:
 def release(method: str) -> str:
     """The package and version that a method is of."""
     package = {"logistic": "scikit-learn", "gcn": "torch_geometric"}.get(method, "lightgbm")
-    if method in ("auto", "before", "graphspot"):
-        package = "graphspot" if method == "graphspot" else "evengraph"
+    if method in ("auto", "before"):
+        import evengraph
+
+        return f"evengraph {evengraph.__version__}"
+    if method == "graphspot":
+        package = method
     if package == "lightgbm" and not find_spec(package):
         return f"HistGradientBoosting of scikit-learn {version('scikit-learn')}"
     return f"{package} {version(package)}"
