@@ -59,11 +59,6 @@ def test_the_default_says_what_it_chose(tmp_path, capsys):
     for line in run["summary"]:
         assert line in shown
         assert line in page
-    assert call("run", "toy", *words, "--splits", "5,6") == 0
-    shown = " ".join(capsys.readouterr().out.split())
-    for run in json.loads((tmp_path / "result.json").read_text())["runs"]:
-        assert f"seed {run['seed']} {run['summary'][0]}" in shown
-        assert run["summary"][1] in shown
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals")
@@ -264,8 +259,6 @@ def test_two_classes(tmp_path, capsys, fraud):
     said = " ".join(capsys.readouterr().out.split())
     size = int((fraud.y == 1).sum())
     assert f"The positive class is fraud [new], {size} of 400 labelled nodes" in said
-    for title in ("AP", "P@k", "R@1%", "threshold", "F1 at thr.", "calibrated"):
-        assert title in said
     kept = json.loads((tmp_path / "comparison.json").read_text())
     assert kept["positive"] == "fraud [new]"
     found = kept["methods"][0]["figures"]["precision_at_k"]["mean"]

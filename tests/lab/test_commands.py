@@ -155,27 +155,6 @@ def test_a_killed_command_goes_on_where_it_was(write, watched, undisturbed, outp
     assert "Re-weight" in out
 
 
-def test_two_commands_at_once_do_each_run_once(write, watched, undisturbed, output):
-    words = ["reproduce", write(EXPERIMENT), "--store", watched.path, "--engine", "here"]
-    # Nothing is open for them until both are up: this process has it.
-    jobs = [row.job for row in undisturbed.rows()]
-    assert watched.claim(jobs) == jobs
-    with (
-        command(*words, **output.to("one")) as one,
-        command(*words, **output.to("other")) as other,
-    ):
-        for name, child in {"one": one, "other": other}.items():
-            path = output.to(name)["stdout"]
-            wait_for(lambda path=path: path.exists() and "rows go to" in path.read_text(), child)
-        assert watched.rows() == []
-        watched.release()
-        assert [child.wait() for child in (one, other)] == [0, 0]
-    assert [output.read(name)[1].strip() for name in ("one", "other")] == ["", ""]
-    assert sorted(written(watched)) == sorted(job.key for job in jobs)
-    assert figures(watched.rows()) == figures(undisturbed.rows())
-    assert watched.running() == 0
-
-
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
 def test_ctrl_c_keeps_what_has_ended(write, tmp_path, output):
     store = Store(tmp_path / "store.sqlite")
