@@ -132,16 +132,10 @@ def comparison_cells(store):
             if (setup, label) == (PUBMED, "LTE4G"):
                 continue
             paper = PUBLISHED.get((setup, label))
-            cells.append(
-                save_cell(
-                    store,
-                    setup,
-                    label,
-                    figures_of(setup, label),
-                    chosen=CHOSEN if label == "Uni-GNN" else None,
-                    paper=None if paper is None else published(paper),
-                )
-            )
+            paper = None if paper is None else published(paper)
+            chosen = CHOSEN if label == "Uni-GNN" else None
+            figures = figures_of(setup, label)
+            cells.append(save_cell(store, setup, label, figures, chosen=chosen, paper=paper))
     return cells
 
 

@@ -488,11 +488,6 @@ def test_parts_of_matrices_are_checked(tmp_path, wrong):
         read(DATASETS["photo"].file_sets[0], {"photo.npz": content}, "here")
 
 
-def test_cora_order_is_a_permutation():
-    order = np.load(Path(loading.__file__).with_name("cora_order.npy"))
-    assert sorted(order.tolist()) == list(range(2708))
-
-
 REAL = ("cora", "citeseer", "pubmed", "computers", "dblp", "cora_ml")
 SIZES = {"minesweeper": [8000, 2000], "reddit-user": [10618, 366]}
 

@@ -41,39 +41,18 @@ like = "GCN"
 """
 TOTAL = 12
 
-SHORT = """
-seeds = [5]
 
-[[setup]]
-dataset = "toy"
+def experiment(**fields):
+    """A file with a run of each method."""
+    methods = (
+        f'\n[[method]]\nname = "{name}"\nfields = {{ {of} }}\n' for name, of in fields.items()
+    )
+    return '\nseeds = [5]\n\n[[setup]]\ndataset = "toy"\n' + "".join(methods)
 
-[[method]]
-name = "gcn"
-fields = { max_epochs = 2 }
 
-[[method]]
-name = "unignn"
-fields = { max_epochs = 2, clusters_per_class = 900 }
-
-[[method]]
-name = "reweight"
-fields = { max_epochs = 2 }
-"""
-
-ENDLESS = """
-seeds = [5]
-
-[[setup]]
-dataset = "toy"
-
-[[method]]
-name = "gcn"
-fields = { max_epochs = 2 }
-
-[[method]]
-name = "reweight"
-fields = { max_epochs = 1000000000, patience = 1000000000 }
-"""
+BRIEF = "max_epochs = 2"
+SHORT = experiment(gcn=BRIEF, unignn=f"{BRIEF}, clusters_per_class = 900", reweight=BRIEF)
+ENDLESS = experiment(gcn=BRIEF, reweight="max_epochs = 1000000000, patience = 1000000000")
 
 
 @pytest.fixture

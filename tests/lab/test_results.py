@@ -97,18 +97,6 @@ def test_parts_and_values_give_the_same_numbers_as_rows(copied):
                 assert cell.deviation(name) == pytest.approx(pstdev(cell.values(name)), abs=1e-9)
 
 
-def test_curves_keep_the_order_of_their_values(experiments):
-    curves = experiments[2].curves()
-    assert {name: [cell.value for cell in cells] for name, cells in curves.items()} == {
-        "alpha": [1, 2, 3],
-        "K": [3, 10, 20, 50],
-    }
-    assert [cell.varies for cell in curves["K"]] == ["clusters_per_class"] * 4
-    assert experiments[2].find(STEP, "alpha") is None
-    assert experiments[2].find(STEP, "Uni-GNN").selected == CHOSEN
-    assert experiments[0].curves() == {}
-
-
 def test_cells_whose_rows_are_gone_or_failed_are_left_out(copied):
     drop(copied, lambda job: job.method == "lte4g" or (job.method == "gcn" and job.seed > 6))
     for row in copied.rows(method="re-weight"):

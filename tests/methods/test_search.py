@@ -219,33 +219,22 @@ def test_a_real_interrupt_ends_the_search_with_what_there_is():
     assert [stage.interrupted for stage in search.history(search.fitted[0])] == [False, True]
 
 
-def test_an_interrupt_between_epochs_counts_as_well(monkeypatch):
-    second = Fake(name="B")
-
-    def interrupted(task):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(second, "_fit", interrupted)
-    search = search_of(Fake(name="A"), second, Fake(name="C"))
-    assert [method.full_title for method in search.not_reached] == ["B", "C"]
-    assert search.history(search.fitted[0])[-1].interrupted
-    with pytest.raises(KeyboardInterrupt):
-        search_of(second)
-
-
-def test_an_interrupt_after_the_time_limit_ends_the_search(monkeypatch):
-    clock = Clock(monkeypatch)
+@pytest.mark.parametrize("where", ["_fit", "predict_proba"])
+def test_an_interrupt_between_epochs_or_after_the_time_limit_counts_as_well(where, monkeypatch):
     second = Fake(name="B", needed=10, seconds=40)
-    second.clock = clock
+    second.clock = Clock(monkeypatch)
 
-    def interrupted(graph):
+    def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(second, "predict_proba", interrupted)
+    monkeypatch.setattr(second, where, interrupted)
     search = search_of(Fake(name="A"), second, Fake(name="C"), time_limit=100)
     assert [trial.title for trial in search.fitted] == ["A"]
     assert not search.failed
     assert [method.full_title for method in search.not_reached] == ["B", "C"]
+    assert search.history(search.fitted[0])[-1].interrupted
+    with pytest.raises(KeyboardInterrupt):
+        search_of(second)
 
 
 def test_one_stage_is_the_main_one():
