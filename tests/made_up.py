@@ -3,10 +3,9 @@
 import random
 import sqlite3
 from contextlib import closing
-from typing import Any
 
 from evengraph.lab.results import Cell, ExperimentResults
-from evengraph.lab.store import JobSpec, Row, Store
+from evengraph.lab.store import JobSpec, Row
 
 STEP, TAIL, PUBMED = "cora-step-3-0.1", "cora-longtail-0.01", "pubmed-step-1-0.1"
 SETUPS = {
@@ -26,7 +25,7 @@ PUBLISHED = {
 }
 
 
-def published(mean: float) -> dict[str, dict[str, float | None]]:
+def published(mean):
     """A cell of the paper; its other metrics lie a fixed step away."""
     return {
         "balanced_accuracy": {"mean": mean, "std": 0.5},
@@ -35,13 +34,13 @@ def published(mean: float) -> dict[str, dict[str, float | None]]:
     }
 
 
-def spread(centre: float, seeds: Any, name: str, width: float = 1.5) -> dict[int, float]:
+def spread(centre, seeds, name, width=1.5):
     """A figure for each seed; the same for the same name."""
     draw = random.Random(name)
     return {seed: round(draw.gauss(centre, width), 3) for seed in seeds}
 
 
-def outcome(value: float, classes: int, **changes: Any) -> dict[str, Any]:
+def outcome(value, classes, **changes):
     """What a run leaves, around its balanced accuracy; the classes are not in order of size."""
     counts = [2, 20, 10, 5, 3, 8, 15][:classes]
     recall = [min(value + count / 2 - 4, 100.0) for count in counts]
@@ -62,17 +61,8 @@ def outcome(value: float, classes: int, **changes: Any) -> dict[str, Any]:
 
 
 def save_cell(
-    store: Store,
-    setup: str,
-    label: str,
-    values: dict[int, float],
-    *,
-    varies: str | None = None,
-    value: Any = None,
-    chosen: dict[str, Any] | None = None,
-    paper: dict[str, Any] | None = None,
-    **changes: Any,
-) -> dict[str, Any]:
+    store, setup, label, values, varies=None, value=None, chosen=None, paper=None, **changes
+):
     """Add a row for each seed; returns the cell as a results names it."""
     dataset, imbalance, fields = SETUPS[setup]
     keys = []
@@ -107,15 +97,13 @@ def save_cell(
     }
 
 
-def save_experiment(
-    store: Store, name: str, draws: str, cells: list[dict[str, Any]], **more: Any
-) -> None:
+def save_experiment(store, name, draws, cells, **more):
     """Write a results of the seeds 5, 6 and 7."""
     content = {"title": name.capitalize(), "draws": draws, "seeds": list(FEW), "cells": cells}
     store.save_experiment(name, content | more)
 
 
-def node_map(nodes: int = 60, classes: int = 7, clusters: int | None = 14) -> dict[str, Any]:
+def node_map(nodes=60, classes=7, clusters=14):
     """Where the nodes of a run lie, from corner to corner."""
     draw = random.Random(nodes)
     inner = [(round(draw.uniform(0, 100), 2), round(draw.uniform(0, 100), 2)) for _ in range(nodes)]
@@ -130,13 +118,13 @@ def node_map(nodes: int = 60, classes: int = 7, clusters: int | None = 14) -> di
     }
 
 
-def figures_of(setup: str, label: str) -> dict[int, float]:
+def figures_of(setup, label):
     """The runs of a method in a set-up, which experiments share."""
     seeds = MANY if label in ("GCN", "Uni-GNN") else FEW
     return spread(CENTRES[label] - 3 * list(SETUPS).index(setup), seeds, setup + label)
 
 
-def comparison_cells(store: Store) -> list[dict[str, Any]]:
+def comparison_cells(store):
     """Four methods in three set-ups: Uni-GNN was searched over, LTE4G lacks PubMed."""
     cells = []
     for setup in SETUPS:
@@ -144,20 +132,14 @@ def comparison_cells(store: Store) -> list[dict[str, Any]]:
             if (setup, label) == (PUBMED, "LTE4G"):
                 continue
             paper = PUBLISHED.get((setup, label))
-            cells.append(
-                save_cell(
-                    store,
-                    setup,
-                    label,
-                    figures_of(setup, label),
-                    chosen=CHOSEN if label == "Uni-GNN" else None,
-                    paper=None if paper is None else published(paper),
-                )
-            )
+            paper = None if paper is None else published(paper)
+            chosen = CHOSEN if label == "Uni-GNN" else None
+            figures = figures_of(setup, label)
+            cells.append(save_cell(store, setup, label, figures, chosen=chosen, paper=paper))
     return cells
 
 
-def ablation_cells(store: Store) -> list[dict[str, Any]]:
+def ablation_cells(store):
     """The whole method and two variants in two set-ups."""
     cells = []
     for setup, paper in ((STEP, 76.5), (PUBMED, None)):
@@ -172,7 +154,7 @@ def ablation_cells(store: Store) -> list[dict[str, Any]]:
     return cells
 
 
-def sensitivity_cells(store: Store) -> list[dict[str, Any]]:
+def sensitivity_cells(store):
     """The chosen settings, and two curves; the last place of the second has a single seed."""
     cells = [save_cell(store, STEP, "Uni-GNN", figures_of(STEP, "Uni-GNN"), chosen=CHOSEN)]
     for label, field, values in (
@@ -186,7 +168,7 @@ def sensitivity_cells(store: Store) -> list[dict[str, Any]]:
     return cells
 
 
-def fill(store: Store) -> Store:
+def fill(store):
     """Three experiments."""
     # while a reader is there, SQLite does not sync the whole file after every row
     with closing(sqlite3.connect(store.path)) as reader:
@@ -195,7 +177,7 @@ def fill(store: Store) -> Store:
     return store
 
 
-def _fill(store: Store) -> None:
+def _fill(store):
     cells = comparison_cells(store)
     mapped = next(c["keys"][0] for c in cells if (c["setup"], c["label"]) == (STEP, "Uni-GNN"))
     store.save_tsne(mapped, node_map())
@@ -204,9 +186,7 @@ def _fill(store: Store) -> None:
     save_experiment(store, "sensitivity", "sensitivity", sensitivity_cells(store))
 
 
-def make_results(
-    values: dict[tuple[str, str], dict[int, float]], **changes: Any
-) -> ExperimentResults:
+def make_results(values, **changes):
     """A comparison without any store, from the figures of each seed by set-up and label.
 
     A set-up is of the graph that its name begins with; changes are those of the results, or of all
@@ -227,7 +207,7 @@ def make_results(
     return ExperimentResults(**plain, cells=cells)
 
 
-def _row(setup: str, label: str, seed: int, figure: float) -> Row:
+def _row(setup, label, seed, figure):
     fields = {"setup": setup, "label": label}
     names = {"dataset": setup, "imbalance": "step", "imbalance_fields": {}, "method": label}
     job = JobSpec(**names, method_fields=fields, seed=seed)

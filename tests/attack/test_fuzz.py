@@ -1,11 +1,7 @@
 """The short form of the attack: a few damaged files for every reader, and that it finds faults."""
 
-import random
-
 import pytest
-from attack.fuzz.decisions import Decisions
-from attack.fuzz.readers import READERS, Csv, Reader
-from attack.fuzz.record import rounds, stored
+from attack.fuzz.readers import READERS, Csv
 from attack.fuzz.running import attack
 
 SLOW = {"model", "result"}  # they are trained first; `make attack` has them
@@ -50,37 +46,3 @@ def test_the_attack_sees_every_kind_of_fault():
     for kind in ("KeyError", "not one line", "no file named", "MemoryError", "killed by signal 11"):
         assert kind in kinds
     assert 0 < result.counts["refused"] < 40
-
-
-def test_the_same_seed_gives_the_same_case(tmp_path):
-    samples = tmp_path / "samples"
-    samples.mkdir()
-    READERS["csv"].prepare(samples)
-    files = []
-    for name in ("one", "two"):
-        path = READERS["csv"].mutate(random.Random(7), samples, tmp_path / name)
-        files.append({file.name: file.read_bytes() for file in path.iterdir()})
-    assert files[0] == files[1]
-    assert isinstance(READERS["csv"], Reader)
-
-
-def test_decisions_are_those_of_the_bytes_and_then_random_ones():
-    assert Decisions(b"\x05\x00\x80").getrandbits(8) == 5
-    stream = Decisions(b"\x02\x00\x80")
-    assert stream.choice("abcd") == "c"
-    assert stream.random() == 0.5
-    assert stream.random() == random.Random(b"\x02\x00\x80").random()
-
-
-def test_a_record_goes_on_where_it_was_ended(tmp_path):
-    asked = []
-
-    def run(reader, cases, result):
-        asked.append((reader.name, cases))
-        result.counts["read"] += cases
-
-    readers = [READERS["csv"], READERS["npz"]]
-    rounds(readers, 10, tmp_path, run)
-    rounds(readers[:1], 25, tmp_path, run)
-    assert asked == [("csv", 10), ("npz", 10), ("csv", 15)]
-    assert stored(tmp_path / "csv.json", "csv").total == 25

@@ -6,6 +6,8 @@ import pytest
 
 from command_line import COLUMNS, FAST, NEW, UNIGNN, call, write
 
+PACK = ["pack", "--out", "graph"]
+
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
@@ -76,6 +78,16 @@ from command_line import COLUMNS, FAST, NEW, UNIGNN, call, write
         (["inspect", "toy", "--minority", "2"], ["--minority needs --split"]),
         (["inspect", "toy", "--hops", "0"], ["hops must be at least 1"]),
         (["inspect", "shop", *COLUMNS, "--drop", "colour"], ["colour"]),
+        ([*PACK, "cora", "--nodes", "9"], ["nodes is for generated graphs"]),
+        ([*PACK, "a.csv", "b.csv", "c.csv"], ["give the edges by --edges"]),
+        ([*PACK, "nothing.parquet", "shop/edges.csv"], ["nothing.parquet does not exist"]),
+        ([*PACK, "shop", "--memory", "much"], ["memory must be a size such as 4GB"]),
+        ([*PACK, "shop", "--label", "nothing"], ["has no column 'nothing'"]),
+        (["pack", "shop", *COLUMNS, "--out", "shop"], ["shop exists; remove it"]),
+        (["suggest", "shop", *COLUMNS, "--out", "next.txt"], ["ends in .csv"]),
+        (["suggest", "shop", *COLUMNS, "--strategy", "nothing"], ["Unknown strategy"]),
+        (["suggest", "shop", *COLUMNS, "--budget", "0"], ["budget must be at least 1"]),
+        (["suggest", "shop", *COLUMNS, "--labelled", "2"], ["labelled must lie between 0 and 1"]),
     ],
 )
 def test_mistakes_get_one_line_and_status_two(arguments, words, shop, capsys):

@@ -16,7 +16,6 @@ from evengraph.cli import options as completion
 from evengraph.cli.options import (
     COLUMN_HELP,
     column_options,
-    make_protocol,
     parse_methods,
     parse_seconds,
     parse_settings,
@@ -24,7 +23,7 @@ from evengraph.cli.options import (
 from evengraph.datasets import DATASETS
 from evengraph.lab.sources import BEYOND, EXPERIMENTS
 from evengraph.methods import METHODS
-from evengraph.splits import SPLITS, Natural, Step
+from evengraph.splits import SPLITS
 
 
 @pytest.mark.parametrize(
@@ -73,11 +72,6 @@ def test_parameters_of_candidates_are_set_elsewhere():
         parse_settings(["auto"], ["boosting.leaves=7"])
     with pytest.raises(ValueError, match=r"methods to run: gcn\.$"):
         parse_settings(["gcn"], ["boosting.leaves=7"])
-
-
-def test_protocols():
-    assert make_protocol("step", {"minority": 2}) == Step(minority=2)
-    assert make_protocol("natural", {}) == Natural()
 
 
 def make_app(*names):

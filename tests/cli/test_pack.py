@@ -49,23 +49,6 @@ def test_generated_graphs_have_any_size(shop, capsys):
     assert "300 nodes" in capsys.readouterr().out
 
 
-def test_errors_have_one_line(shop, capsys):
-    cases = {
-        "nodes is for generated graphs": ["cora", "--nodes", 9],
-        "give the edges by --edges": ["a.csv", "b.csv", "c.csv"],
-        "nothing.parquet does not exist": ["nothing.parquet", "shop/edges.csv"],
-        "memory must be a size such as 4GB": ["shop", "--memory", "much"],
-        "has no column 'nothing'": ["shop", "--label", "nothing"],
-    }
-    for message, arguments in cases.items():
-        assert call("pack", *arguments, "--out", "graph") == 2
-        (line,) = capsys.readouterr().err.splitlines()
-        assert message in line
-    assert not (shop / "graph").exists()
-    assert call("pack", "shop", *COLUMNS, "--out", "shop") == 2
-    assert "shop exists; remove it or name another folder." in capsys.readouterr().err
-
-
 def test_a_large_packed_graph_is_inspected_without_being_read(shop, capsys, monkeypatch):
     assert call("pack", "toy", "--nodes", 400, "--out", "toy") == 0
     monkeypatch.setattr("evengraph.cli.inspect.LARGE", 10)

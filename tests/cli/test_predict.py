@@ -83,22 +83,6 @@ def test_known_tables_may_have_names_of_their_own(renamed, new, shop):
     assert read(shop / "one.csv") == read(shop / "other.csv")
 
 
-def test_two_tables_to_predictions_in_two_commands(model, shop, capsys):
-    assert call("predict", "model", "shop/nodes.csv", "shop/edges.csv", "--out", "p.csv") == 0
-    rows = read(shop / "p.csv")
-    assert [row["account"] for row in rows] == [f"a-{place:03d}" for place in range(120)]
-    assert set(rows[0]) == {"account", "class", "probability", "p_fraud", "p_honest", "p_shop"}
-    for row in rows:
-        chances = {name: float(row[f"p_{name}"]) for name in ("fraud", "honest", "shop")}
-        assert sum(chances.values()) == pytest.approx(1, abs=1e-5)
-        assert row["class"] == max(chances, key=chances.get)
-    own = eg.open_graph("shop", label="kind", id="account")
-    expected = eg.load_model("model").predict_proba(own.graph)
-    found = [[float(row[f"p_{name}"]) for name in ("fraud", "honest", "shop")] for row in rows]
-    assert found == pytest.approx(expected.numpy(), abs=1e-5)
-    assert "fraud" in capsys.readouterr().out
-
-
 def test_costs_set_the_threshold_when_training_and_when_predicting(two, shop, capsys):
     def flags(model, *words):
         rows = predicted(shop, model, *words)

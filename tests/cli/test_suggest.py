@@ -40,14 +40,3 @@ def test_a_data_set_is_tried_with_a_part_of_its_labels(capsys):
     assert "Label these 2 next" in capsys.readouterr().out
     assert call("suggest", "toy") == 2
     assert "Every node has a label" in capsys.readouterr().err
-
-
-def test_mistakes(shop, capsys):
-    for words, message in (
-        (["--out", "next.txt"], "ends in .csv"),
-        (["--strategy", "nothing"], "Unknown strategy"),
-        (["--budget", "0"], "budget must be at least 1"),
-        (["--labelled", "2"], "labelled must lie between 0 and 1"),
-    ):
-        assert call("suggest", "shop", *COLUMNS, *words) == 2
-        assert message in capsys.readouterr().err

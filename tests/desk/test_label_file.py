@@ -5,8 +5,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
 
 import pytest
 
@@ -66,20 +64,6 @@ def test_files_of_others_are_refused_and_left_alone(tmp_path):
     LabelFile(tmp_path / "labels.sqlite", "kind")
     with pytest.raises(ValueError, match="is not an evengraph store"):
         Store(tmp_path / "labels.sqlite")
-
-
-def test_several_create_and_write_at_once(tmp_path):
-    def work(path, number, barrier):
-        barrier.wait()
-        file = LabelFile(path, "kind")
-        return [file.add(Event(node=f"{number}-{place}"))[0] for place in range(5)]
-
-    with ThreadPoolExecutor(4) as pool:
-        barrier = Barrier(4)
-        started = [pool.submit(work, tmp_path / "l.sqlite", n, barrier) for n in range(4)]
-        numbers = [number for one in started for number in one.result()]
-    assert sorted(numbers) == list(range(1, 21))
-    assert len({event.node for event in LabelFile(tmp_path / "l.sqlite").events()}) == 20
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")

@@ -16,9 +16,8 @@ from evengraph.fast.triton_kernels import (
     replica_dropout,
     replica_dropout_backward,
 )
-from evengraph.ops.semantic import prepare_clusters
 from kernel_inputs import DEVICE, assert_same, is_untouched, on_device, poisoned, surrounded
-from small_graphs import dense_semantic, dense_symmetric, normal
+from small_graphs import normal
 
 pytest.importorskip("triton")
 
@@ -135,15 +134,6 @@ def test_fewer_rows_in_their_places(num_chosen, width):
     gather_cluster_sums(surrounded(x.to(DEVICE))[0], *parts, output, positions.to(DEVICE))
     assert_same(output, by_rows(every, *parts))
     assert is_untouched(whole)
-
-
-def test_with_sums_and_shares_it_propagates():
-    x = on_device(NODES, 3, dtype=torch.float64)
-    assignment = torch.randint(CLUSTERS, (NODES,), generator=generator(3))
-    clusters = prepare_clusters(assignment.to(DEVICE), CLUSTERS, x.dtype)
-    sums = clusters.members.to_dense() @ x
-    found = gather_cluster_sums(x, sums, clusters.assignment, clusters.share, torch.empty_like(x))
-    assert_same(found, dense_symmetric(dense_semantic(assignment)) @ x.cpu())
 
 
 def dropped(x, rate=0.5, seeds=None, calls=None):

@@ -530,6 +530,7 @@ NO_EDGES = {
 LEAKS = tuple(Leak(column=f"c{n}", kind="class", class_name="fine") for n in range(40))
 CASES = {
     "less uneven": {"labels": {"ratio": 9.94}},
+    "just very uneven": {"labels": {"ratio": 10.0}},
     "balanced": {"labels": {"labelled": (10, 12), "ratio": 1.2}},
     "one class": {"labels": {"labelled": (340, 0), "ratio": 1.0}},
     "one node of a class": {"labels": {"labelled": (340, 1)}},

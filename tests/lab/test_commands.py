@@ -41,39 +41,18 @@ like = "GCN"
 """
 TOTAL = 12
 
-SHORT = """
-seeds = [5]
 
-[[setup]]
-dataset = "toy"
+def experiment(**fields):
+    """A file with a run of each method."""
+    methods = (
+        f'\n[[method]]\nname = "{name}"\nfields = {{ {of} }}\n' for name, of in fields.items()
+    )
+    return '\nseeds = [5]\n\n[[setup]]\ndataset = "toy"\n' + "".join(methods)
 
-[[method]]
-name = "gcn"
-fields = { max_epochs = 2 }
 
-[[method]]
-name = "unignn"
-fields = { max_epochs = 2, clusters_per_class = 900 }
-
-[[method]]
-name = "reweight"
-fields = { max_epochs = 2 }
-"""
-
-ENDLESS = """
-seeds = [5]
-
-[[setup]]
-dataset = "toy"
-
-[[method]]
-name = "gcn"
-fields = { max_epochs = 2 }
-
-[[method]]
-name = "reweight"
-fields = { max_epochs = 1000000000, patience = 1000000000 }
-"""
+BRIEF = "max_epochs = 2"
+SHORT = experiment(gcn=BRIEF, unignn=f"{BRIEF}, clusters_per_class = 900", reweight=BRIEF)
+ENDLESS = experiment(gcn=BRIEF, reweight="max_epochs = 1000000000, patience = 1000000000")
 
 
 @pytest.fixture
@@ -153,27 +132,6 @@ def test_a_killed_command_goes_on_where_it_was(write, watched, undisturbed, outp
     assert sorted(written(watched)) == sorted(row.job.key for row in after)
     assert figures(after) == figures(undisturbed.rows())
     assert "Re-weight" in out
-
-
-def test_two_commands_at_once_do_each_run_once(write, watched, undisturbed, output):
-    words = ["reproduce", write(EXPERIMENT), "--store", watched.path, "--engine", "here"]
-    # Nothing is open for them until both are up: this process has it.
-    jobs = [row.job for row in undisturbed.rows()]
-    assert watched.claim(jobs) == jobs
-    with (
-        command(*words, **output.to("one")) as one,
-        command(*words, **output.to("other")) as other,
-    ):
-        for name, child in {"one": one, "other": other}.items():
-            path = output.to(name)["stdout"]
-            wait_for(lambda path=path: path.exists() and "rows go to" in path.read_text(), child)
-        assert watched.rows() == []
-        watched.release()
-        assert [child.wait() for child in (one, other)] == [0, 0]
-    assert [output.read(name)[1].strip() for name in ("one", "other")] == ["", ""]
-    assert sorted(written(watched)) == sorted(job.key for job in jobs)
-    assert figures(watched.rows()) == figures(undisturbed.rows())
-    assert watched.running() == 0
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")

@@ -138,6 +138,10 @@ CLUSTERS = "grid.clusters_per_class = [3, 4]"
 
 VARY = "vary = { alpha = [1, 2, 3] }"
 
+WHOLE_GRID = f"{GRID}\n{CLUSTERS}"
+
+WHOLE_SETUP = f'[[setup]]\ndataset = "toy"\n{SECOND_SETUP}'
+
 MISTAKES = {
     "top key": ('seeds = "5-7"', 'seed = "5-7"  # here', ["'seed'", "Did you mean seeds", "title"]),
     "draws": ('draws = "comparison"', 'draws = "tables"  # here', ["tables", "ablation"]),
@@ -147,11 +151,7 @@ MISTAKES = {
     "broken seeds": ('seeds = "5-7"', "seeds = [5.5]  # here", ["[5, 6, 7]"]),
     "one seed": ('seeds = "5-7"', "seeds = 5  # here", ["[5, 6, 7]"]),
     "dataset": ('"toy"\nimbalance = "longtail"', '"tooy"# here\nimbalance = "longtail"', ["toy"]),
-    "no dataset": (
-        f'[[setup]]\ndataset = "toy"\n{SECOND_SETUP}',
-        f"[[setup]] # here\n{SECOND_SETUP}",
-        ["dataset is needed"],
-    ),
+    "no dataset": (WHOLE_SETUP, f"[[setup]] # here\n{SECOND_SETUP}", ["dataset is needed"]),
     "imbalance": ('"longtail"', '"longtails"  # here', ["longtails", "longtail", "natural"]),
     "field of another protocol": (
         SECOND_SETUP,
@@ -160,7 +160,7 @@ MISTAKES = {
     ),
     "ratio": (SECOND_SETUP, 'imbalance = "longtail"\nratio = 2  # here', ["ratio", "(0, 1]", "2"]),
     "two fields that do not go together": (
-        f'[[setup]]\ndataset = "toy"\n{SECOND_SETUP}',
+        WHOLE_SETUP,
         '[[setup]]  # here\ndataset = "toy"\nimbalance = "natural"\ntrain = 0.6\nval = 0.5',
         ["below 1"],
     ),
@@ -188,12 +188,12 @@ MISTAKES = {
     ),
     "grid and vary": (CLUSTERS, f"{CLUSTERS}\n{VARY}  # here", ["grid", "vary", "exclude"]),
     "trials": (
-        f"{GRID}\n{CLUSTERS}",
+        WHOLE_GRID,
         "search.alpha = [1, 3]\nsearch.trials = 0  # here",
         ["trials", "at least 1"],
     ),
     "range of a search": (
-        f"{GRID}\n{CLUSTERS}",
+        WHOLE_GRID,
         "search.trials = 3\nsearch.hidden = [0, 3]  # here",
         ["hidden", "at least 1"],
     ),
@@ -220,23 +220,19 @@ MISTAKES = {
     "no seeds": ('seeds = "5-7"', "seeds = []  # here", ["seeds"]),
     "large seeds": ('seeds = "5-7"', "seeds = [5, 4294967296]  # here", ["2^32"]),
     "vary two": (VARY, "vary = { alpha = [1, 2], threshold = [0.5] }  # here", ["vary"]),
-    "search without trials": (
-        f"{GRID}\n{CLUSTERS}",
-        "search = { alpha = [1, 3] }  # here",
-        ["trials"],
-    ),
+    "search without trials": (WHOLE_GRID, "search = { alpha = [1, 3] }  # here", ["trials"]),
     "log of nothing": (
-        f"{GRID}\n{CLUSTERS}",
+        WHOLE_GRID,
         'search.trials = 3\nsearch.learning_rate = ["log"]  # here',
         ["learning_rate"],
     ),
     "search that falls": (
-        f"{GRID}\n{CLUSTERS}",
+        WHOLE_GRID,
         "search.trials = 3\nsearch.alpha = [3, 1]  # here",
         ["alpha"],
     ),
     "search of one value": (
-        f"{GRID}\n{CLUSTERS}",
+        WHOLE_GRID,
         "search.trials = 3\nsearch.alpha = [3, 3]  # here",
         ["alpha"],
     ),

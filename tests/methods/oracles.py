@@ -120,6 +120,11 @@ def check_chosen(method, task):
     assert method.history_[-1].best_score == pytest.approx(score, abs=1e-6)
 
 
+def nearest(rows):
+    """For each row the nearest other; alone, itself."""
+    return (torch.cdist(rows, rows) + torch.eye(rows.shape[0]) * 1e9).argmin(1)
+
+
 def as_dense(propagation):
     """A propagation matrix that is never built, built."""
     return propagation @ torch.eye(propagation.shape[0])

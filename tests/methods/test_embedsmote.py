@@ -9,6 +9,7 @@ from oracles import (
     dense_propagation,
     first_loss,
     labelled,
+    nearest,
     task_with,
 )
 from torch.nn.functional import cross_entropy
@@ -57,12 +58,6 @@ def test_a_single_node_merely_counts_more_often(times):
     logits = dense_linear(method.net_.linear, dense_embed(method.net_, task))[nodes]
     weight = torch.tensor([1.0, 1, 1 + times]).double()
     assert loss == pytest.approx(cross_entropy(logits, labels, weight).item(), rel=1e-5)
-
-
-def nearest(rows):
-    """For each row the nearest other."""
-    distance = torch.cdist(rows, rows) + torch.eye(rows.shape[0]) * 1e9
-    return distance.argmin(1)
 
 
 @pytest.mark.parametrize("size", [2, 4])

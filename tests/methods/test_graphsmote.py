@@ -15,6 +15,7 @@ from oracles import (
     dense_propagation,
     first_loss,
     labelled,
+    nearest,
     task_with,
 )
 from torch import nn
@@ -73,12 +74,6 @@ def test_candidates_are_the_neighbours_of_both_ends(data):
 
 
 # The loss.
-
-
-def nearest(rows):
-    """For each row the nearest other; alone, itself."""
-    distance = torch.cdist(rows, rows)
-    return (distance + torch.eye(rows.shape[0]) * 1e9).argmin(1)
 
 
 def dense_loss(method, task, net, decoder, times=1):
@@ -204,6 +199,3 @@ def test_classification_starts_from_what_pretraining_learnt(decoders):
     assert len(seen) == 8
     assert all(torch.equal(*pair) for pair in zip(seen[3], seen[4], strict=True))
     assert not any(torch.equal(*pair) for pair in zip(seen[0], seen[3], strict=True))
-
-
-# What is classified.

@@ -28,6 +28,7 @@ from evengraph.methods import (
     PCSoftmax,
     ReNode,
     Reweight,
+    UniGNN,
 )
 from evengraph.pipeline.model_info import load_model
 from small_graphs import small_task
@@ -107,7 +108,7 @@ def test_the_best_epoch_is_chosen_by_the_answer_on_the_graph_itself(method):
     check_chosen(dataclasses.replace(method, max_epochs=30).fit(task, seed=0), task)
 
 
-@pytest.mark.parametrize("method", [GCN(), ReNode()])
+@pytest.mark.parametrize("method", [GCN(), ReNode(), UniGNN(clusters_per_class=4)])
 def test_edges_are_read_in_both_directions(method):
     task = small_task()
     source, target = task.graph.edge_index

@@ -402,27 +402,15 @@ class More(Params):
 @pytest.mark.parametrize(
     ("name", "value", "rule"),
     [
-        ("width", 0, "be at least 1, got 0"),
-        ("width", 1.5, "be an integer, got 1.5"),
         ("width", "3", "be an integer, got '3'"),
         ("width", True, "be an integer, got True"),
-        ("rate", math.nan, "be above 0, got nan"),
         ("rate", math.inf, "be finite, got inf"),
-        ("share", -0.1, r"lie in \[0, 1\), got -0.1"),
         ("share", math.nan, r"lie in \[0, 1\), got nan"),
         ("weight", math.nan, "be at least 0, got nan"),
         ("weight", math.inf, "be finite, got inf"),
-        ("rate", 0, "be above 0"),
-        ("share", 1, r"lie in \[0, 1\)"),
-        ("weight", -1, "be at least 0, got -1"),
-        ("kind", "c", "be one of a, b, got 'c'"),
         ("deep", 1, "be True or False"),
-        ("depth", 1, "be at least 2"),
         ("depth", 10, "be at most 9, got 10"),
-        ("depth", 2.5, "be an integer, got 2.5"),
-        ("reach", 0, "be at least 1"),
         ("reach", 1.5, "be an integer, got 1.5"),
-        ("reach", "far", "be a number or auto, got 'far'"),
     ],
 )
 def test_check_params(name, value, rule):

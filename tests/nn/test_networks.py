@@ -31,7 +31,6 @@ from evengraph.nn.transforms import (
     StructuralLayer,
     structural_connectivity,
 )
-from evengraph.ops.features import Scaling
 from evengraph.ops.semantic import kmeans, prepare_clusters
 from evengraph.ops.sparse import Sparse, adjacency, neighbour_means, sparsify, undirected_adjacency
 from evengraph.ops.synthesis import AttachedGraph
@@ -585,22 +584,6 @@ def run():
     return run
 
 
-def test_a_perceptron_is_linear_layers_with_relu_between(run):
-    x, first, second = normal(9, 5), normal(5, 4, seed=1), normal(4, 3, seed=2)
-    layers = [(first, normal(4, seed=3)), (second, normal(3, seed=4))]
-    expected = (x @ first + layers[0][1]).relu() @ second + layers[1][1]
-    got = run(lambda onnx, rows: onnx.perceptron(rows, layers), x, 3)
-    torch.testing.assert_close(got, expected.float())
-
-
-def test_columns_are_scaled_and_spread_ones_clipped(run):
-    x = torch.cat([normal(40, 3), torch.zeros(40, 1)], dim=1).float()
-    x[0] = torch.tensor([1e6, -1e6, 2.0, 5.0])
-    scaling = Scaling.of(x)
-    assert scaling.spread.tolist() == [True, True, True, False]
-    torch.testing.assert_close(run(lambda onnx, rows: onnx.scaled(rows, scaling), x, 4), scaling(x))
-
-
 def test_trees_add_to_their_columns_and_a_tree_may_be_a_leaf(run):
     trees = Trees(
         feature=torch.tensor([1, 0, 0, 0, 0, 1, 0, 0]),
@@ -616,16 +599,6 @@ def test_trees_add_to_their_columns_and_a_tree_may_be_a_leaf(run):
     sums = torch.zeros(30, 3).double().index_add_(1, targets, tree_values(trees, x)) + start
     got = run(lambda onnx, rows: onnx.tree_sums(rows, trees, targets, start), x, 3)
     torch.testing.assert_close(got, sums.float())
-
-
-def test_a_mean_has_weights(run):
-    def build(onnx, rows):
-        return onnx.weighted_mean(
-            [rows, onnx.apply("Neg", rows), onnx.softmax(rows)], [0.5, 0.2, 0.3]
-        )
-
-    x = normal(4, 3).float()
-    torch.testing.assert_close(run(build, x, 3), 0.3 * x + 0.3 * x.softmax(1))
 
 
 def test_equal_models_are_equal_files():

@@ -338,12 +338,7 @@ def test_relations_stay_apart():
             torch.testing.assert_close(matrix @ graph.x, looped_mean(graph, relation))
         assert averages[0].matrix is averages[1].matrix
         assert averages[5].matrix.matrix._nnz() == 0
-
-
-def test_without_relations_only_hops():
-    graph = related_graph(False)
-    plain = Data(x=graph.x, edge_index=graph.edge_index)
-    assert len(neighbour_averages(plain, 2)) == 2
+    assert len(neighbour_averages(Data(x=graph.x, edge_index=graph.edge_index), 2)) == 2
     assert neighbour_averages(graph, 0) == []
 
 
@@ -381,14 +376,8 @@ def test_only_the_largest_entries_are_kept():
     exact = inverse(path, 7, 0.3)[[0, 4]]
     kept = found.to_dense().double()
     torch.testing.assert_close(kept[kept > 0], exact[kept > 0], atol=1e-3, rtol=1e-3)
-
-
-def test_what_cannot_be_reached_is_no_entry():
     found = rows(edges([(0, 1)]), 4, [0, 3], teleport=0.2, keep=4)
-    assert found.crow_indices().tolist() == [0, 2, 3]
-
-
-def test_no_rows():
+    assert found.crow_indices().tolist() == [0, 2, 3]  # what cannot be reached is no entry
     assert rows(edges([(0, 1)]), 3, [], teleport=0.1, keep=2).to_dense().shape == (0, 3)
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from itertools import combinations
 
 import pytest
 import torch
@@ -263,40 +264,18 @@ def law(share):
     return {2: share / 3, 3: share / 3, 4: share / 3 + (1 - share) / 2, 5: (1 - share) / 2}
 
 
-def test_one_neighbour_follows_the_mixture():
-    count = 20_000
-    shares = torch.tensor([0.7, 0.2]).repeat(count)  # two kinds of new nodes take turns
-    with seeded(0):
-        new, found = sample_neighbours(
-            SMALL,
-            torch.zeros(2 * count, dtype=torch.long),
-            torch.ones(2 * count, dtype=torch.long),
-            shares,
-            torch.ones(2 * count, dtype=torch.long),
-        )
-    assert new.tolist() == list(range(2 * count))
-    for kind, share in enumerate((0.7, 0.2)):
-        frequency = Counter(found[kind::2].tolist())
-        for node, chance in law(share).items():
-            assert_near(frequency[node] / count, chance, count)
-
-
 def test_two_neighbours_are_drawn_one_after_the_other():
-    count, share = 20_000, 0.6
-    zero = torch.zeros(count, dtype=torch.long)
+    count = 20_000
+    shares = torch.tensor([0.6, 0.2]).repeat(count)  # two kinds of new nodes take turns
+    zero = torch.zeros(2 * count, dtype=torch.long)
     with seeded(1):
-        new, found = sample_neighbours(SMALL, zero, zero + 1, torch.full((count,), share), zero + 2)
-    frequency = Counter(frozenset(nodes) for nodes in drawn(new, found, count))
-    chances = law(share)
-    for one in chances:
-        for other in chances:
-            if one < other:
-                p, q = chances[one], chances[other]
-                assert_near(
-                    frequency[frozenset((one, other))] / count,
-                    p * q * (1 / (1 - p) + 1 / (1 - q)),
-                    count,
-                )
+        new, found = sample_neighbours(SMALL, zero, zero + 1, shares, zero + 2)
+    lists = drawn(new, found, 2 * count)
+    for kind, share in enumerate((0.6, 0.2)):
+        frequency = Counter(frozenset(nodes) for nodes in lists[kind::2])
+        for (one, p), (other, q) in combinations(law(share).items(), 2):
+            chance = p * q * (1 / (1 - p) + 1 / (1 - q))
+            assert_near(frequency[frozenset((one, other))] / count, chance, count)
 
 
 def test_nobody_to_draw():

@@ -51,6 +51,7 @@ def plain(num_classes=3, seed=0):
     x = task.graph.x + torch.randn(task.graph.x.shape, generator=stream) * torch.logspace(-3, 3, 37)
     x[:, 3], x[:, 4] = 2.0, 0.0
     x[5, 4] = 1e4
+    x[6, 5] = 5.0  # beyond what scaling lets through
     x[:, 7:20] = task.graph.y[:, None] + torch.randn(157, 13, generator=stream) / 2
     return with_graph(task, x=x)
 

@@ -4,7 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from samples import CORA, Node, make_result, parse_page
+from samples import CORA, make_result
+
+from page_tree import Node, parse_page
 
 
 @pytest.fixture

@@ -1,12 +1,9 @@
-"""Contents to draw (results, comparisons, inspections), and a parser of pages."""
+"""Contents to draw: results, comparisons, inspections."""
 
 import json
 import math
 import random
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import cache
-from html.parser import HTMLParser
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
@@ -21,64 +18,6 @@ from made_up import node_map
 
 HOSTILE = "</style></title></svg><script>alert(1)</script><img src=x onerror=alert(1)>\"' &amp;"
 LONG = "Averylongnamewithoutanyspace" * 4
-VOID = {"meta", "link", "br", "col", "input"}
-
-
-@dataclass
-class Node:
-    """One element of a parsed page."""
-
-    tag: str
-    attributes: dict[str, str | None] = field(default_factory=dict)
-    children: list["Node | str"] = field(default_factory=list)
-
-    def walk(self) -> Iterator["Node"]:
-        yield self
-        for child in self.children:
-            if isinstance(child, Node):
-                yield from child.walk()
-
-    def all(self, tag: str, kind: str | None = None) -> list["Node"]:
-        wanted = {kind} if kind else set()
-        return [n for n in self.walk() if n.tag == tag and wanted <= n.kinds]
-
-    @property
-    def kinds(self) -> set[str]:
-        return set((self.attributes.get("class") or "").split())
-
-    @property
-    def text(self) -> str:
-        return "".join(c if isinstance(c, str) else c.text for c in self.children)
-
-
-class Tree(HTMLParser):
-    """Builds nodes and insists that every element is closed in order."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.root = Node("#root")
-        self.open = [self.root]
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert len({key for key, _ in attrs}) == len(attrs), f"attribute twice in {tag}"
-        node = Node(tag, dict(attrs))
-        self.open[-1].children.append(node)
-        if tag not in VOID:
-            self.open.append(node)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop().tag == tag
-
-    def handle_data(self, data: str) -> None:
-        self.open[-1].children.append(data)
-
-
-def parse_page(text: str) -> Node:
-    tree = Tree()
-    tree.feed(text)
-    tree.close()
-    assert tree.open == [tree.root]
-    return tree.root
 
 
 def printed(*things: Any, width: int = 80, **options: Any) -> str:
@@ -94,15 +33,7 @@ CORA = ["Neural Networks", "Probabilistic Methods", "Genetic Algorithms", "Theor
 CORA += ["Reinforcement Learning", "Rule Learning"]
 
 
-def make_result(
-    names: list[str] | None = None,
-    *,
-    classes: int = 7,
-    rare: int = 3,
-    seeds: tuple[int, ...] = (5, 6, 7),
-    epochs: int = 1500,
-    paper: bool = True,
-) -> dict[str, Any]:
+def make_result(names=None, *, classes=7, rare=3, seeds=(5, 6, 7), epochs=1500, paper=True):
     """Invent a result that looks like a real one; the same arguments give the same result."""
     draw = random.Random(0)
     counts = [20] * (classes - rare) + [2] * rare

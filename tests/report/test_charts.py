@@ -153,11 +153,6 @@ def test_homophily_degrees_and_reach(parse):
     assert alone.all("path")[0].attributes["d"] == "M500.0 700.0Z"
 
 
-def test_one_value_alone_is_no_strip():
-    assert charts.strip([70.0], 70.0, (None, None), "nothing to compare") == ""
-    assert charts.strip([], None, (None, None), "none") == ""
-
-
 @pytest.mark.parametrize(("values", "limits"), [([], (-6, 106)), ([5.0, None], (4.5, 5.5))])
 def test_limits_without_values(values, limits):
     assert charts.padded(values) == limits

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from samples import compared, explained, make_fraud, make_result, parse_page, printed, stored_look
+from samples import compared, explained, make_fraud, make_result, printed, stored_look
 
 from evengraph.report import render_page
 from evengraph.report.compare_page import render_comparison
@@ -17,6 +17,7 @@ from evengraph.report.terminal import (
     result_notes,
     result_tables,
 )
+from page_tree import parse_page
 from snapshots import check_snapshot
 
 FOLDER = Path(__file__).with_name("snapshots")

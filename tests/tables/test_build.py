@@ -70,12 +70,6 @@ def test_ends_are_guessed(ends):
     assert told == (ends == ("a", "b"))
 
 
-@pytest.mark.parametrize("name", ["ID", "Node", "node_id"])
-def test_ids_are_guessed(name):
-    own = from_frames(people().rename(columns={"id": name}), ties(), label="kind")
-    assert own.columns.id == name
-
-
 def test_row_numbers_indices_and_codes_as_ids():
     edges = pd.DataFrame({"a": [0, 1, 5], "b": [1.0, 2.0, 0.0]})
     own = from_frames(people().drop(columns="id"), edges, label="kind")
@@ -227,18 +221,6 @@ def test_without_labels():
     assert from_frames(people(), ties(), label="kind").label_candidates == ()
     later = from_frames(people(), ties(), encoder=own.encoder)  # new rows have no labels
     assert "No label column: every node is unlabelled." in later.notes
-
-
-def test_an_encoder_of_before_makes_the_features():
-    before = from_frames(people(), ties(), label="kind")
-    new = people(age=[1, 2, 3, 4, 5, None], extra=1)[["extra", "city", "id", "age"]]
-    own = from_frames(new, ties(), encoder=before.encoder)
-    assert own.encoder is before.encoder
-    assert torch.equal(own.graph.x[:, 1:], before.graph.x[:, 1:])
-    number = before.encoder.columns[0]
-    assert own.graph.x[0, 0].item() == pytest.approx((1 - number.mean) / number.scale)
-    with pytest.raises(ValueError, match="nodes has no column 'age'; its columns are: id, city"):
-        from_frames(new[["id", "city"]], ties(), encoder=before.encoder)
 
 
 def test_split_and_time_columns_are_used():

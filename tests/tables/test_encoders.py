@@ -148,6 +148,14 @@ def test_categories_as_scikit_learn_does_it():
     assert fitted(frame).transform(frame).flatten().tolist() == [1, 0, 0, 1]
 
 
+@pytest.mark.parametrize("grades", [["true", "false", "maybe"], ["1.0", "2.0", "beta"]])
+def test_a_cell_means_the_same_in_other_company(grades):
+    encoder = fitted(pd.DataFrame({"grade": grades * 4}))
+    mixed, alike = (encoder.transform(pd.DataFrame({"grade": grades[::n]})) for n in (2, 1))
+    assert torch.equal(mixed[0], encoder.transform(pd.DataFrame({"grade": grades[:2]}))[0])
+    assert torch.equal(mixed[1], alike[2])
+
+
 @given(st.lists(st.integers(1, 9), min_size=2, max_size=20))
 def test_rare_values_are_not_kept(sizes):
     values = [f"value-{place}" for place, size in enumerate(sizes) for _ in range(size)]

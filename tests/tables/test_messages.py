@@ -199,22 +199,16 @@ CASES = [
     (frames(edges=ties([("ann", "9" * 5000)]), id="id"), "names '9999"),
     (
         frames(people(id=["ann", "bob", "bob", "dee", "eve", "bob"])),
-        "nodes, column 'id', row 3 repeats the id 'bob' of row 2; ids must be unique (rep",
+        "row 3 repeats the id 'bob'",
     ),
-    (
-        frames(people(id=["ann", "bob", None, "dee", "eve", "fay"])),
-        "nodes, column 'id', row 3 is empty; every node needs an id",
-    ),
+    (frames(people(id=["ann", "bob", None, "dee", "eve", "fay"])), "'id', row 3 is empty; every"),
     (frames(people(id=[[i] for i in range(6)])), "column 'id' holds lists or other containers"),
     # weights
     (frames(edges=ties(w=[1, -1, 1]), weight="w"), "edges, column 'w', row 2 is -1; a weight must"),
     (frames(edges=ties(w=[1, 1, None]), weight="w"), "column 'w', row 3 is empty; a weight must"),
     (frames(edges=ties(w=[1, 1, np.inf]), weight="w"), "column 'w', row 3 is infinite"),
     # labels
-    (
-        frames(people(kind=["a", "a", None, "a", "", "a"])),
-        "nodes, column 'kind' holds a single class, 'a'; at least two are needed.",
-    ),
+    (frames(people(kind=["a", "a", None, "a", "", "a"])), "nodes, column 'kind' holds a single"),
     (frames(people(kind=[None, "", " ", None, None, "nan"])), "every label is empty"),
     (
         frames(people(kind=pd.Series([1, 2, "x", 1, 2, None], dtype=object))),

@@ -8,7 +8,7 @@ import torch
 
 from evengraph.methods import GCN, METHODS, LabelPropagation, Method
 from evengraph.testing import METHOD_CHECKS, check_method, method
-from evengraph.testing.tasks import VALID_TASKS, small_task, task_with, with_graph
+from evengraph.testing.tasks import VALID_TASKS, small_task
 
 
 @final
@@ -99,18 +99,6 @@ def test_an_error_with_its_words():
         method.expect_error(ValueError, "node", fail)
     with pytest.raises(AssertionError, match="no ValueError was raised"):
         method.expect_error(ValueError, "top", lambda: None)
-
-
-def test_small_tasks_have_the_class_counts_asked_for():
-    assert small_task().class_counts.tolist() == [10, 10, 2]
-    assert small_task(num_classes=2).num_classes == 2
-    task = task_with(9, 4, 1)
-    assert task.class_counts.tolist() == [9, 4, 1]
-    assert int(task.val.sum()) == 15
-    assert not (task.train & task.val).any()
-    other = with_graph(task, y=torch.zeros_like(task.graph.y))
-    assert not other.graph.y.any()
-    assert task.graph.y.any()
 
 
 def test_valid_tasks_are_what_they_are_called():

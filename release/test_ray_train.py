@@ -17,7 +17,7 @@ from evengraph.disk.models import CACHE, DiskGraph
 
 pytest.importorskip("ray")
 pytest.importorskip("ray.train", exc_type=ImportError)
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "machines.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "machines.md"
 START, TRAIN = 75, 60  # seconds
 
 
