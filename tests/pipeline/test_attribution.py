@@ -65,7 +65,7 @@ def test_gradient_times_input_by_hand():
 def test_an_average_is_explained_by_all_its_members(node):
     task = small_task()
     method = Auto(candidates="mlp", max_epochs=6).fit(task, seed=0)
-    kinds = Boosting(context=True, hops=2), GCN(), Logistic()
+    kinds = Boosting(context=True), GCN(), Logistic()
     method.members_ = [kind.set_params(max_epochs=6).fit(task, seed=0) for kind in kinds]
     method.weights_, method._predicted = [0.5, 0.3, 0.2], None
     found = explain(method, task.graph, node, task=task, top=99)
