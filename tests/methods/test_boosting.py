@@ -91,6 +91,7 @@ def test_columns_are_selected_of_features_and_context_stays():
 
 @pytest.mark.parametrize("engine", ["sklearn", "lightgbm"])
 def test_without_stopping_all_rounds_are_grown_and_validation_has_no_influence(engine):
+    pytest.importorskip(engine)
     task = small_task()
     params = {"max_epochs": 12, "patience": 1, "stop_early": False, "engine": engine}
     method = Boosting(**params).fit(task, seed=0)
@@ -102,6 +103,7 @@ def test_without_stopping_all_rounds_are_grown_and_validation_has_no_influence(e
 
 @pytest.mark.parametrize("engine", ["sklearn", "lightgbm"])
 def test_a_sample_of_columns_is_drawn_alike_for_all_seeds(engine):
+    pytest.importorskip(engine)
     task = small_task()
     rows = [
         Boosting(sample=share, max_epochs=5, stop_early=False, engine=engine)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from evengraph.core.task import keep_edges
-from evengraph.methods import GCN, Method, UniGNN
+from evengraph.methods import GCN, METHODS, Auto, Method, UniGNN, portfolio
 from evengraph.methods.bases.fitting import fit_many, train_groups
 from small_graphs import small_task
 
@@ -198,3 +198,26 @@ def test_an_interrupt_of_an_earlier_fit_is_forgotten():
     fit_many([first, second], [task] * 2, seeds=[1, 2], on_fit=told.append)
     assert told == [0, 1]
     assert not second.history_[0].interrupted
+
+
+def test_every_declared_setting_is_a_candidate_with_and_without_the_graph():
+    task = small_task()
+    candidates = list(portfolio(task.graph).values())
+    declared = [(kind, entry) for kind in METHODS.values() for entry in kind.portfolio]
+    assert [type(candidate) for candidate in candidates] == [kind for kind, _ in declared]
+    for candidate, (kind, entry) in zip(candidates, declared, strict=True):
+        assert candidate == kind(**{**kind.graph_defaults(task.graph), **entry})
+    assert {candidate.uses_graph for candidate in candidates} == {True, False}
+    names = [candidate.full_title for candidate in candidates]
+    assert len(set(names)) == len(names)
+    method = Auto(max_epochs=6, patience=6).fit(task, seed=0)
+    assert {stage.stage for stage in method.history_} == set(names)
+    assert all(stage.max_epochs <= 6 and stage.patience <= 6 for stage in method.history_)
+
+
+def test_given_parameters_replace_those_of_the_portfolio():
+    graph = small_task().graph
+    found = portfolio(graph, {"boosting": {"columns": 3}})
+    assert {found[f"boosting hops={hops}"].columns for hops in (0, 2)} == {3}
+    equal = portfolio(graph, {"boosting": {"hops": 1}})
+    assert [name for name in equal if name.startswith("boosting")] == ["boosting"]

@@ -8,8 +8,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from evengraph.methods import GCN
+from evengraph.methods import GCN, Auto
 from evengraph.methods.bases import saving as module
+from evengraph.methods.bases.method import pack_method, restore_method
 from evengraph.methods.bases.saving import read_model, seal, write_model
 from small_graphs import small_task
 
@@ -253,3 +254,19 @@ def test_a_model_without_a_card_gets_one(saved):
     write_model(saved, ABOUT, TENSORS, card="card \ud800")
     assert (saved / "README.md").read_text() == "card ?"
     check(saved)
+
+
+def test_a_member_of_a_former_version_loads():
+    task = small_task()
+    method = Auto(candidates="boosting", max_epochs=6).fit(task, seed=0)
+    about, tensors = pack_method(method)
+    fields = about["details"]["members"][0]["fields"]
+    fields["neighbours"] = fields.pop("hops") == 1
+    for name in ("columns", "context", "sample", "stop_early"):
+        del fields[name]
+    again = Auto(**about["fields"])
+    restore_method(again, json.loads(json.dumps(about)), tensors, torch.device("cpu"))
+    assert torch.equal(again.predict_proba(task.graph), method.predict_proba(task.graph))
+    about["details"]["members"][0]["method"] = "nothing"
+    with pytest.raises(ValueError, match="there is no method 'nothing' in this version"):
+        restore_method(again, about, tensors, torch.device("cpu"))

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from evengraph.methods import GCN, Auto, Boosting, Logistic
 from evengraph.pipeline.attribution import (
     Contributions,
     gradient_times_input,
@@ -10,6 +11,8 @@ from evengraph.pipeline.attribution import (
     vote_shares,
     weighted_sum,
 )
+from evengraph.pipeline.explanation import explain
+from evengraph.testing import small_task
 
 
 @pytest.mark.parametrize("scale", [1e-9, 0.1, 3.0, 60.0])
@@ -56,3 +59,16 @@ def test_gradient_times_input_by_hand():
     moved = gradient_times_input(lambda x: (mix @ x @ weight)[0] @ direction, x + 9, 0)
     assert moved.total.tolist() == parts.total.tolist()
     assert parts.along_paths is None
+
+
+@pytest.mark.parametrize("node", [3, 120])
+def test_an_average_is_explained_by_all_its_members(node):
+    task = small_task()
+    method = Auto(candidates="mlp", max_epochs=6).fit(task, seed=0)
+    kinds = Boosting(context=True), GCN(), Logistic()
+    method.members_ = [kind.set_params(max_epochs=6).fit(task, seed=0) for kind in kinds]
+    method.weights_, method._predicted = [0.5, 0.3, 0.2], None
+    found = explain(method, task.graph, node, task=task, top=99)
+    rows = method.predict_proba(task.graph)[node].double().log()
+    assert found.margin == pytest.approx(float(rows[found.predicted] - rows[found.runner_up]))
+    assert {"own", "others", "mean of neighbours"} <= {part.origin for part in found.columns}
