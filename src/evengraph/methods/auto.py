@@ -26,11 +26,11 @@ MANY, MANY_FOLDS = 2_000, 3  # labels of the rarest class from which on fewer fo
 FAR = 2.0  # standard errors behind the best from which on a candidate is rejected
 SURE = 3.0  # the same for one that gets no further folds
 ENOUGH = 10  # held-out nodes of the rarest class that can end a candidate
-PERFECT = 0.999  # score of a cheap candidate that leaves nothing to gain
+PERFECT = 0.999  # score that leaves nothing to gain
 MIN_SHARE = 0.05  # of an average; less is not worth the time that predictions take
 CERTAIN = 2.0  # standard errors from which on a difference is called one
 NO_HELP = "The graph does not help"
-CHEAP = ("LabelPropagation", "Logistic", "Boosting")  # fitted to all folds before all others
+FIRST = ("LabelPropagation", "Unison")  # whose cost hardly grows with rows, columns and classes
 ERRORS = (ValueError, RuntimeError, ArithmeticError, MemoryError)  # what a fit may fail with
 
 
@@ -48,8 +48,8 @@ class Auto(Method):
     all folds. `summary_` says in at most three lines what was selected, what was rejected, and
     whether the graph helps.
 
-    Cheap candidates come first. One that takes longer goes on to the next fold unless it is surely
-    behind, by three standard errors on at least ten held-out nodes of the rarest class.
+    Candidates whose cost hardly grows with the data come first. Any goes on to the next fold unless
+    it is surely behind, by three standard errors on at least ten held-out nodes of every class.
 
     In a published protocol (`Task.published`), validation labels are never learnt from: there is
     one fit per candidate, compared on the validation nodes.
@@ -305,13 +305,13 @@ class Race:
 
         Results are in the order given. With `drop`, what is surely behind gets no further folds.
         """
-        queue = sorted(methods, key=lambda method: type(method).__name__ not in CHEAP)
+        queue = sorted(methods, key=lambda method: type(method).__name__ not in FIRST)
         for number, method in enumerate(queue):
             if self.interrupted or (self.fitted and self._late()):
                 self.not_reached.append(method)
                 continue
             best = max((trial.score for trial in self.fitted), default=0.0)
-            if drop and best >= PERFECT and type(method).__name__ not in CHEAP:
+            if drop and best >= PERFECT:
                 self.not_reached.append(method)
                 continue
             trial, what = Trial(method), f"{number + 1} of {len(queue)}"
@@ -364,11 +364,12 @@ class Race:
             trial.methods.append(method)
             if any(history.interrupted for history in method.history_):
                 raise OutOfTime if self._late() else KeyboardInterrupt
-            if not rewind:
+            if fold == 1 or not rewind:
                 self._predict(trial, task)
                 if drop and fold < len(self.tasks) and self._surely_behind(trial):
                     return
         if rewind:  # all folds take the step that is best for all of them
+            trial.parts = []
             scores = [method.history_[-1].score for method in trial.methods]
             steps = range(min(map(len, scores)))
             best = max(steps, key=lambda step: (sum(one[step] for one in scores), -step))
@@ -489,6 +490,11 @@ class Race:
         if not has_edges(self.task.graph):
             return f"{NO_HELP}, it has no edges"
         best = self._best_by_use()
+        left = [trial for trial in self.behind if not trial.method.uses_graph]
+        if True in best and False not in best and left:  # all without it were given up
+            alone = max(left, key=lambda trial: trial.score)
+            reached = f"{100 * alone.score:.1f}"
+            return f"The graph helps: the best model without it, {alone.title}, reaches {reached}."
         if len(best) < 2:
             return ""
         graph, alone = best[True], best[False]

@@ -46,7 +46,6 @@ from evengraph.ops.trees import (
 TableReader = Callable[[Tensor, Tensor], Tensor]  # some columns of the rows of some nodes
 CHUNK = 20  # rounds that are trained between two validations
 WIDTH = 1_000  # columns that are compared at a time
-BINS = 255  # distinct values of a column; scikit-learn takes minutes to bin weighted rows
 
 Engine = Literal["sklearn", "lightgbm"]
 PACKAGES: dict[str, tuple[str, str]] = {  # name of each, and what pip installs it from
@@ -87,6 +86,7 @@ class Boosting(Method):
             neighbours' degrees) and of the known labels around it, never its own; without hops it
             has no effect.
         sample: Share of the columns, drawn at random, that each split chooses from.
+        bins: Distinct values of a column that splits tell apart.
         stop_early: Select the number of rounds on validation; otherwise all are used.
         balance: Weight nodes by one over the size of their class.
         engine: The library that grows the trees. LightGBM is installed apart; what it has grown is
@@ -122,13 +122,19 @@ class Boosting(Method):
     portfolio = tuple(
         {
             **{"hops": hops, "degree": True, "columns": 50, "context": True},
-            **{"sample": 0.2, "stop_early": False, "max_epochs": 60, "learning_rate": 0.15},
+            **{
+                "sample": 0.2,
+                "bins": 63,
+                "stop_early": False,
+                "max_epochs": 60,
+                "learning_rate": 0.15,
+            },
         }
         for hops in (2, 0)
     )
     limits = {
         **{"leaves": 2, "smallest_leaf": 1, "hops": (0, MAX_HOPS), "columns": 0},
-        "sample": "positive",
+        **{"sample": "positive", "bins": (2, 255)},
     }
 
     learning_rate: float = 0.1
@@ -141,6 +147,7 @@ class Boosting(Method):
     columns: int = 0
     context: bool = False
     sample: float = 1.0
+    bins: int = 255
     stop_early: bool = True
     balance: bool = True
     engine: Engine = "sklearn"
@@ -170,7 +177,7 @@ class Boosting(Method):
     def current_params(cls, params: Mapping[str, Any]) -> dict[str, Any]:
         """Replace `neighbours`, a flag of former versions, by `hops`; XGBoost is no engine now."""
         before = {"columns": 0, "degree": False, "engine": "sklearn", "context": False}
-        params = {**before, "sample": 1.0, "stop_early": True, **params}
+        params = {**before, "sample": 1.0, "bins": 255, "stop_early": True, **params}
         if params["engine"] == "xgboost":  # its trees are stored like any others
             params["engine"] = "lightgbm"
         if "neighbours" in params:
@@ -252,7 +259,7 @@ class Boosting(Method):
 
     def tree_params(self) -> TreeParams:
         """What the trees may be like."""
-        shape = self.leaves, self.smallest_leaf, self.sample
+        shape = self.leaves, self.smallest_leaf, self.sample, self.bins
         return TreeParams(self.learning_rate, self.weight_decay, *shape)
 
     @property
@@ -357,6 +364,7 @@ class TreeParams(NamedTuple):
     leaves: int
     smallest_leaf: int
     sample: float = 1.0
+    bins: int = 255
 
 
 class Grown(NamedTuple):
@@ -374,7 +382,8 @@ def grower(
     library = import_engine(engine)
     y, w = labels.cpu().numpy(), weights.cpu().numpy()
     if engine == "sklearn":
-        return _sklearn(coarsen(x, BINS).double().cpu().numpy(), y, w, params)
+        # scikit-learn takes minutes to bin weighted rows with many distinct values
+        return _sklearn(coarsen(x, params.bins).double().cpu().numpy(), y, w, params)
     baseline = start_logits(y, w)
     start, grown = np.tile(baseline, (len(y), 1)), Grown([], baseline, [])
     settings = lightgbm_settings(params, baseline)
@@ -400,7 +409,7 @@ def _sklearn(x: Any, y: Any, weights: Any, params: TreeParams) -> Callable[[int]
         learning_rate=params.learning_rate,
         l2_regularization=params.weight_decay,
         max_leaf_nodes=params.leaves,
-        max_bins=BINS,
+        max_bins=params.bins,
         min_samples_leaf=params.smallest_leaf,
         max_features=params.sample,
         early_stopping=False,
@@ -428,7 +437,7 @@ def lightgbm_settings(params: TreeParams, baseline: NDArray[np.float64]) -> dict
         "num_leaves": params.leaves,
         "min_data_in_leaf": params.smallest_leaf,
         "feature_fraction_bynode": params.sample,
-        "max_bin": BINS,
+        "max_bin": params.bins,
         "min_data_in_bin": 1,
         "feature_pre_filter": False,
         "boost_from_average": False,

@@ -25,7 +25,7 @@ from evengraph.ops.sparse import neighbour_averages, to_scipy, weighted_adjacenc
 
 PATH = 4.0  # factor between one penalty and the next
 DENSE = 0.2  # share of non-zero entries from which a table is stored as dense
-ITERATIONS = 100  # per penalty, each starting at the weights of the one before
+ITERATIONS = 30  # per penalty, each starting at the weights of the one before
 ROWS = 4_096  # rows that are scaled at a time
 TIE = 1e-9  # per step: of equally good penalties the largest is selected
 
@@ -52,7 +52,7 @@ class Logistic(Method):
             of it; without hops it has no effect.
 
     Cost:
-        O(nnz(X) C) per iteration of L-BFGS, over labelled nodes; at most 100 iterations per epoch.
+        O(nnz(X) C) per iteration of L-BFGS, over labelled nodes; at most 30 iterations per epoch.
 
     Departs:
         An epoch is one model: penalties are quartered from one per labelled node on.
