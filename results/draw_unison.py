@@ -91,9 +91,8 @@ def cells_of_the_paper() -> str:
             if own.mean(metric) <= published:
                 below.append(setting)
     places = ", ".join(_title(setting) for setting in dict.fromkeys(below))
-    return (
-        f"{above} of {above + len(below)} published means of Uni-GNN are exceeded, all but {places}"
-    )
+    rest = f", all but {places}" if places else ""
+    return f"{above} of {above + len(below)} published means of Uni-GNN are exceeded{rest}"
 
 
 def public() -> str:
