@@ -135,7 +135,7 @@ def test_values_that_boosting_rounds_are_compared_with_the_same_result(tmp_path)
 def average(task, *methods):
     """An average as `auto` makes it, of given methods."""
     method = eg.Auto(candidates="mlp", max_epochs=1).fit(task, seed=0)
-    method.members_ = [one.fit(task, seed=0) for one in methods]
+    method.members_, method._predicted = [one.fit(task, seed=0) for one in methods], None
     method.weights_ = [0.5] + [0.5 / (len(methods) - 1)] * (len(methods) - 1)
     return method
 
