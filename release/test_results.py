@@ -263,7 +263,7 @@ def test_runs_of_unison_are_complete_and_say_where_they_come_from(unison):
         assert {len(cell.rows) for cell in results.cells} == {seeds}
         assert {row.job.seed for cell in results.cells for row in cell.rows} == set(results.seeds)
     commits = {row.environment["commit"][:7] for row in unison.rows()}
-    assert commits == {"fb726ba", "661b2a9", "798281e", "46d39b3"}
+    assert commits == {"fb726ba", "661b2a9", "798281e", "46d39b3", "4ef4d01", "a36d3ad"}
     assert missing([read_spec(name) for name in sizes], known_runs(unison.rows())) == []
 
 
