@@ -149,7 +149,12 @@ SLEEPS = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"}
         ({}, {}, SLEEPS),
         ({}, {"OMP_WAIT_POLICY": "ACTIVE"}, {"OMP_WAIT_POLICY": "ACTIVE"}),
         ({}, {"GOMP_SPINCOUNT": "10"}, {"GOMP_SPINCOUNT": "10"}),
-        ({"quota": 2.0}, {}, {**SLEEPS, "OMP_NUM_THREADS": "2"}),
+        ({"quota": 2.0}, {}, {**SLEEPS, "OMP_NUM_THREADS": "2", threads.OURS: "2"}),
+        (
+            {"quota": 2.0},
+            {"OMP_NUM_THREADS": "2", threads.OURS: "2"},
+            {**SLEEPS, "OMP_NUM_THREADS": "2", threads.OURS: "2"},
+        ),
         ({"quota": 2.0}, {"OMP_NUM_THREADS": "9"}, {**SLEEPS, "OMP_NUM_THREADS": "9"}),
     ],
 )

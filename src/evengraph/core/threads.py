@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 WAITING = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"}
 """Waiting threads sleep: for OpenMP of GCC, and of Intel and LLVM."""
+OURS = "EVENGRAPH_OMP_NUM_THREADS"  # tells our number from the user's, in child processes
 SPINNING = (*WAITING, "GOMP_SPINCOUNT")
 WIDTH = 64  # numbers per node and edge besides the features: about what a hidden layer has
 WORK = 2**22  # numbers per pass over a graph from which another thread pays
@@ -36,12 +37,14 @@ def prepare(environ: MutableMapping[str, str] = os.environ) -> None:
     """
     global _given, _spins
     _given = environ.get("OMP_NUM_THREADS")
+    if _given == environ.get(OURS):  # a parent process counted its cores
+        _given = None
     chosen = any(name in environ for name in SPINNING)
     _spins = not chosen and "torch" in sys.modules
     if not chosen:
         environ.update(WAITING)
     if _given is None and (cores := usable_cores(environ)) < _affinity():
-        environ["OMP_NUM_THREADS"] = str(cores)
+        environ["OMP_NUM_THREADS"] = environ[OURS] = str(cores)
 
 
 def usable_cores(environ: Mapping[str, str] = os.environ) -> int:

@@ -387,6 +387,11 @@ class _Logistic(_Hops[Logistic]):
 class TreeLearner(_Hops[Boosting]):
     """Trees on rows in memory; by LightGBM, which takes blocks, also on rows read in passes."""
 
+    def __init__(self, method: Boosting, space: Workspace) -> None:
+        super().__init__(method, space)
+        if method.context and method.hops:
+            raise ValueError("context must be False for a graph on disk: it needs all edges.")
+
     def fit_rows(self, task: Task, rows: Rows) -> None:
         """Grow trees on rows in memory."""
         table = first_digits(torch.cat(list(rows.values()), dim=1))

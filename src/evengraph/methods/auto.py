@@ -30,7 +30,7 @@ PERFECT = 0.999  # score that leaves nothing to gain
 MIN_SHARE = 0.05  # of an average; less is not worth the time that predictions take
 CERTAIN = 2.0  # standard errors from which on a difference is called one
 NO_HELP = "The graph does not help"
-FIRST = ("LabelPropagation", "Unison")  # whose cost hardly grows with rows, columns and classes
+FIRST = ("LabelPropagation", "Unison")  # whose cost hardly grows with labels and features
 ERRORS = (ValueError, RuntimeError, ArithmeticError, MemoryError)  # what a fit may fail with
 
 
@@ -48,8 +48,9 @@ class Auto(Method):
     all folds. `summary_` says in at most three lines what was selected, what was rejected, and
     whether the graph helps.
 
-    Candidates whose cost hardly grows with the data come first. Any goes on to the next fold unless
-    it is surely behind, by three standard errors on at least ten held-out nodes of every class.
+    Candidates whose cost hardly grows with labels and features come first. Any goes on to the next
+    fold unless it is surely behind, by three standard errors on at least ten held-out nodes of
+    every class.
 
     In a published protocol (`Task.published`), validation labels are never learnt from: there is
     one fit per candidate, compared on the validation nodes.
@@ -166,7 +167,7 @@ class Auto(Method):
         race.run(copies, lambda history: None, drop=False)
         if len(race.fitted) < len(copies):
             left = [trial.method for trial in race.failed] + race.not_reached
-            raise ValueError(f"{left[0].full_title} could not be fitted again in time.")
+            raise ValueError(f"{left[0].full_title} could not be fitted again.")
         other._take(race, dict(enumerate(weights)))
         other.summary_, other.fitted_ = list(self.summary_), True
         return other
@@ -194,14 +195,15 @@ class Auto(Method):
         return labels.shape == task.train.shape and torch.equal(labels, task.train | task.val)
 
     def weighted_members(self, graph: Data) -> list[tuple[Method, float]]:
-        """The members and their weights; where no label is known, those that need none.
+        """The members and their weights; where few labels are known, those that need none.
 
-        Another graph than that of training has no labels that label propagation, or columns of
-        labels, could use.
+        Another graph than that of training, or one with other rows, has less than half of the
+        labelled nodes, and nothing that label propagation or columns of labels could use.
         """
         pairs = list(zip(self.members_, self.weights_, strict=True))
         free = [(member, weight) for member, weight in pairs if not member.uses_labels]
-        if len(free) in (0, len(pairs)) or len(self._known_labels(graph)[0]):
+        known = len(self._known_labels(graph)[0])
+        if len(free) in (0, len(pairs)) or 2 * known >= len(self.labelled_.nodes):
             return pairs
         total = sum(weight for _, weight in free)
         return [(member, weight / total) for member, weight in free]
@@ -305,13 +307,13 @@ class Race:
 
         Results are in the order given. With `drop`, what is surely behind gets no further folds.
         """
-        queue = sorted(methods, key=lambda method: type(method).__name__ not in FIRST)
+        queue = sorted(methods, key=_rank)
         for number, method in enumerate(queue):
             if self.interrupted or (self.fitted and self._late()):
                 self.not_reached.append(method)
                 continue
             best = max((trial.score for trial in self.fitted), default=0.0)
-            if drop and best >= PERFECT:
+            if drop and best >= PERFECT and self._enough(self.validation):
                 self.not_reached.append(method)
                 continue
             trial, what = Trial(method), f"{number + 1} of {len(queue)}"
@@ -368,13 +370,13 @@ class Race:
                 self._predict(trial, task)
                 if drop and fold < len(self.tasks) and self._surely_behind(trial):
                     return
-        if rewind:  # all folds take the step that is best for all of them
+        if rewind:  # the step that is best for the other folds, so that it is judged fairly
             trial.parts = []
             scores = [method.history_[-1].score for method in trial.methods]
-            steps = range(min(map(len, scores)))
-            best = max(steps, key=lambda step: (sum(one[step] for one in scores), -step))
-            for method, task in zip(trial.methods, self.tasks, strict=True):
-                cast(Any, method).rewind(best)
+            sums = [sum(values) for values in zip(*scores, strict=False)]  # to the shortest of them
+            for method, task, own in zip(trial.methods, self.tasks, scores, strict=True):
+                others = [total - value for total, value in zip(sums, own, strict=False)]
+                cast(Any, method).rewind(others.index(max(others)))
                 self._predict(trial, task, method)
         trial.mean = trial.mean / len(self.tasks)
 
@@ -388,19 +390,23 @@ class Race:
     def _surely_behind(self, trial: Trial) -> bool:
         """Whether a candidate cannot matter any more, by the nodes held out in its folds so far."""
         validation = self.validations[len(trial.parts) - 1]
-        counts = validation.labels.bincount()
-        if not self.fitted or int(counts[counts > 0].min()) < ENOUGH:
+        if not self.fitted or not self._enough(validation):
             return False
         best = max(self.fitted, key=lambda other: other.score)
         mine, other = trial.held_out, best.held_out[: len(trial.held_out)]
         noise = validation.noise(other, mine, validation.resamples(generator(self.seed)))
         return validation.score(other) - trial.score > SURE * noise
 
+    def _enough(self, validation: Validation) -> bool:
+        """Whether enough nodes of every class are held out to end a candidate."""
+        counts = validation.labels.bincount(minlength=self.task.num_classes)
+        return int(counts[self.validation.labels.unique()].min()) >= ENOUGH
+
     def weights(self) -> dict[int, float]:
         """The selected candidates by index, and their weights, which sum to one.
 
         With few labels the average is nearly even, with many it is the best candidate alone. The
-        best that needs no known labels is always among them, for graphs that have none.
+        best of those that need no known labels is among them, for graphs that have none.
         """
         best = max(self.fitted, key=lambda trial: trial.score)
         samples = self.validation.resamples(generator(self.seed))
@@ -510,6 +516,11 @@ class Race:
             f"Whether the graph helps is unclear: {scores}, which {nodes:,} validation nodes "
             "cannot tell apart."
         )
+
+
+def _rank(method: Method) -> int:
+    name = type(method).__name__
+    return FIRST.index(name) if name in FIRST else len(FIRST)
 
 
 def has_edges(graph: Data) -> bool:

@@ -83,8 +83,8 @@ class Boosting(Method):
         columns: Columns to use of the node's features and of each mean: those that differ most
             between the classes of the training nodes (F statistic). 0 uses all.
         context: Add columns of the node's place in the graph (PageRank, clustering, spread of the
-            neighbours' degrees) and of the known labels around it, never its own; without hops it
-            has no effect.
+            neighbours' degrees) and of the known labels around it, in training never its own;
+            without hops it has no effect.
         sample: Share of the columns, drawn at random, that each split chooses from.
         bins: Distinct values of a column that splits tell apart.
         stop_early: Select the number of rounds on validation; otherwise all are used.
@@ -98,7 +98,7 @@ class Boosting(Method):
 
     Departs:
         An epoch is a round, `learning_rate` the shrinkage and `weight_decay` the L2 penalty on
-        leaves. Seeds have no effect: draws have a seed of their own. On a graph that it was not
+        leaves. Seeds have no effect: draws are the same in every fit. On a graph that it was not
         tuned for, trees are smaller and leaves larger than by default.
 
     Reference:

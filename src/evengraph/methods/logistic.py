@@ -109,17 +109,21 @@ class Logistic(Method):
         self._models = [first]  # weights and biases after each epoch
         self._factors = factors
         history = self._train_in_steps(self._path(task, nodes, table, self._models))
-        self.rewind(history.best_epoch)
-        chosen = self._models[min(max(history.best_epoch, 1), len(self._models) - 1)]
+        chosen = self._use(history.best_epoch)
         # Epochs have likelihoods; this is the score of all methods.
         logits = self._outputs(task, nodes, table, chosen)
         history.best_score = float(validation_score(logits, task))
 
     def rewind(self, step: int) -> None:
-        """Take the penalty of another epoch than the one that validation prefers."""
+        """Take the penalty of another epoch than validation prefers, and forget all others."""
+        self._models = [self._use(step)]
+
+    def _use(self, step: int) -> Tensor:
         step = max(step, 1)  # without any weight, no node ranks before another
-        self.weights_ = self._models[min(step, len(self._models) - 1)].clone()
+        model = self._models[min(step, len(self._models) - 1)]
+        self.weights_ = model.clone()
         self.weights_[:, :-1] *= self._factors
+        return model
 
     def _inputs(self, graph: Data) -> tuple[Tensor, sp.csr_matrix | None]:
         """Features, with the degree if asked for, and the graph if it is used."""
@@ -154,7 +158,7 @@ class Logistic(Method):
                 models.append(_fitted(solver, train_table, labels))
             logits = self._outputs(task, nodes, table, models[-1])
             loss = cross_entropy(logits[task.train], labels)
-            yield loss, validation_likelihood(logits, task) - TIE * epoch
+            yield loss, validation_likelihood(logits, task).exp() - TIE * epoch
 
     def _outputs(self, task: Task, nodes: Tensor, table: Any, model: Tensor) -> Tensor:
         """Logits of some nodes by their rows, of all others 0, (N, C)."""
@@ -211,7 +215,7 @@ def _solver() -> Any:
 def _fitted(solver: Any, table: Any, labels: Tensor) -> Tensor:
     """Weights and biases of all classes, float64, (C, F + 1)."""
     with limited_pools(), warnings.catch_warnings():
-        # a step that ran out of iterations is a model, too
+        # a step that ran out of iterations is a model as well
         warnings.simplefilter("ignore")
         solver.fit(table, labels.cpu().numpy())
     coefficients, biases = torch.from_numpy(solver.coef_), torch.from_numpy(solver.intercept_)

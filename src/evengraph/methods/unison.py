@@ -258,9 +258,7 @@ class _Training:
 
     @torch.no_grad()
     def _average(self) -> None:
-        """Take the weights of this epoch into the mean, once half of the epochs are over."""
-        if self.epochs < self.first and self.epochs:
-            return
+        """Take the weights of this epoch into the mean, which begins after half of all epochs."""
         self.averaged = 1 if self.epochs <= self.first else self.averaged + 1
         with deferred_interrupts():
             for mean, new in zip(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +13,7 @@ from torch.nn.functional import pad
 from torch_geometric.data import Data
 
 from evengraph.fast.dropout import Share, relu_dropout
-from evengraph.ops.context import known_of_graph, once_per_graph
+from evengraph.ops.context import forget_of_graph, known_of_graph, once_per_graph
 from evengraph.ops.features import principal_components
 from evengraph.ops.neighbours import neighbour_graph
 from evengraph.ops.sparse import (
@@ -189,22 +189,30 @@ class Views(nn.Module):
         """
         if graph.x.requires_grad:  # an explanation asks for gradients
             return self._rows(graph, fit=False)
-        key = "views", *self.names, self.width, *self.diffusion, self.neighbours
+        key = "views", *self.names  # of each kind, those of the last parameters are kept
         size = len(self.names) * graph.num_nodes * self.width
         if size > LARGEST_KEPT:
             return self._rows(graph, fit=fit)
         if fit:
-            rows, state = once_per_graph(graph, key, lambda: self._fitted(graph))
-            self.load_state_dict(state)
-            return rows
+            known = known_of_graph(graph, key)
+            if known is None or known[2] != self._params:
+                forget_of_graph(graph, key)
+                known = once_per_graph(graph, key, lambda: self._fitted(graph))
+            self.load_state_dict(known[1])
+            return cast(Tensor, known[0])
         known = known_of_graph(graph, key)
-        if known is not None and self._equals(known[1]):
+        if known is not None and known[2] == self._params and self._equals(known[1]):
             return cast(Tensor, known[0])
         return self._rows(graph, fit=False)
 
-    def _fitted(self, graph: Data) -> tuple[Tensor, dict[str, Tensor]]:
+    @property
+    def _params(self) -> tuple[Any, ...]:
+        return *self.widths.items(), *self.diffusion, self.neighbours
+
+    def _fitted(self, graph: Data) -> tuple[Tensor, dict[str, Tensor], tuple[Any, ...]]:
         rows = self._rows(graph, fit=True)
-        return rows, {name: part.clone() for name, part in self.state_dict().items()}
+        state = {name: part.clone() for name, part in self.state_dict().items()}
+        return rows, state, self._params
 
     def _equals(self, state: Mapping[str, Tensor]) -> bool:
         mine = self.state_dict()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, MutableMapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from weakref import ref
 
 import numpy as np
@@ -46,7 +46,8 @@ class GraphState:
 
 
 def _of(graph: Data) -> tuple[Tensor | None, ...]:
-    return graph.x, graph.edge_index, edge_weight(graph), graph.get("relation_index")
+    relations = graph.get("relation_index"), graph.get("relation_weight")
+    return graph.x, graph.edge_index, edge_weight(graph), *relations
 
 
 def _version(tensor: Tensor) -> object:
@@ -65,6 +66,11 @@ def once_per_graph(graph: Data, key: Hashable, make: Callable[[], Result]) -> Re
         _KNOWN.setdefault(graph.edge_index, {})[key] = GraphState(graph), known
     result: Result = known
     return result
+
+
+def forget_of_graph(graph: Data, key: Hashable) -> None:
+    """Drop what `once_per_graph` keeps for a graph."""
+    _KNOWN.get(graph.edge_index, {}).pop(key, None)
 
 
 def known_of_graph(graph: Data, key: Hashable) -> Any:
@@ -152,43 +158,30 @@ def _label_columns(
 ) -> Tensor:
     matrix = weighted_adjacency(graph).astype(np.float32)
     index, known = nodes.cpu().numpy(), labels.cpu().numpy()
-    out = _describe(matrix, index, known, num_classes, [np.ones(len(index), bool)])[0]
-    if part is not None:
-        parts = part.numpy()
-        kept = [parts != number for number in range(PARTS)]
-        for number, columns in enumerate(_describe(matrix, index, known, num_classes, kept)):
-            mine = index[parts == number]
-            out[mine] = columns[mine]
+    out = _describe(matrix, index, known, num_classes)
+    for number in range(0 if part is None else PARTS):
+        mine = cast(Tensor, part).numpy() == number
+        columns = _describe(matrix, index[~mine], known[~mine], num_classes)
+        out[index[mine]] = columns[index[mine]]
     return torch.from_numpy(out).to(graph.x.device)
 
 
-def _describe(
-    matrix: sp.csr_matrix, nodes: Any, labels: Any, num_classes: int, masks: list[Any]
-) -> list[Any]:
-    """The columns by the labels that each mask keeps; one product serves all masks."""
-    size, count = matrix.shape[0], len(masks)
-    start = np.zeros((size, count, num_classes), np.float32)
-    for number, mask in enumerate(masks):
-        start[nodes[mask], number, labels[mask]] = 1
-    total = start.sum(0)  # (masks, C)
-    prior = total / np.maximum(total.sum(1, keepdims=True), 1)
+def _describe(matrix: sp.csr_matrix, nodes: Any, labels: Any, num_classes: int) -> Any:
+    """The columns of all nodes by the labels of some."""
+    start = np.zeros((matrix.shape[0], num_classes), np.float32)
+    start[nodes, labels] = 1
+    total = start.sum(0)
+    prior = total / max(total.sum(), 1)
     degree = np.maximum(np.asarray(matrix.sum(1)).ravel(), np.float32(1e-12))
     mean = sp.diags(1 / degree).astype(np.float32) @ matrix
-
-    def product(one: Any, x: Any) -> Any:
-        return (one @ x.reshape(size, -1)).reshape(x.shape)
-
-    near = product(matrix, start)
-    shares = [
-        (found + prior) / (found.sum(2, keepdims=True) + 1) for found in (near, product(mean, near))
-    ]
+    near = matrix @ start
+    columns = [(found + prior) / (found.sum(1, keepdims=True) + 1) for found in (near, mean @ near)]
     start /= np.maximum(total, 1)
     reach = start
     for _ in range(SPREAD_STEPS):
-        reach = (1 - RESTART) * product(mean, reach) + RESTART * start
+        reach = (1 - RESTART) * (mean @ reach) + RESTART * start
     logs = np.log(reach + LEAST)
-    columns = [*shares, logs - logs.mean(2, keepdims=True)]
+    columns.append(logs - logs.mean(1, keepdims=True))
     if num_classes == 2:
-        columns = [column[:, :, 1:] for column in columns]
-    joined = np.concatenate(columns, axis=2)
-    return [joined[:, number] for number in range(count)]
+        columns = [column[:, 1:] for column in columns]
+    return np.concatenate(columns, axis=1)

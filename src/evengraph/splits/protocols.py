@@ -383,7 +383,7 @@ class SemiSupervised:
             size = self.positives if label == positive else self.negatives
             nodes = shuffled_nodes(graph, label, stream, required=2 * size + 1, purpose=ALL)
             parts.append((nodes[:size], nodes[size : 2 * size], nodes[2 * size :]))
-        return join_classes(graph, parts)
+        return replace(join_classes(graph, parts), published=True)
 
 
 @dataclass(frozen=True, kw_only=True)

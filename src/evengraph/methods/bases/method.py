@@ -457,7 +457,8 @@ class Method(ABC):
             raise ValueError("There are no nodes to score on.")
         if labels.min() < 0:
             raise ValueError("Some of the nodes to score on have no label.")
-        predicted = self.predict(graph)[index]
+        known = self.predict(graph) if isinstance(task, Data) else self.predict_task(task).argmax(1)
+        predicted = known[index]
         num_classes = max(self.num_classes_, int(labels.max()) + 1)
         return float(balanced_accuracy(confusion_matrix(labels, predicted, num_classes)))
 
