@@ -53,7 +53,7 @@ def explanation() -> str:
 
 def main() -> int:
     """Take the pictures, and store the digest of the page; draw the explanation."""
-    sys.path.insert(0, str(ROOT / "tests" / "report"))
+    sys.path.insert(0, str(ROOT / "tests"))
     from chromium import Chromium
 
     EXPLANATION.write_text(explanation(), encoding="utf-8")

@@ -16,7 +16,7 @@ from evengraph.desk.training import DeskOptions
 from tools.picture_sources import record
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path += [str(ROOT / "tests" / "report"), str(ROOT / "tests" / "desk")]
+sys.path += [str(ROOT / "tests"), str(ROOT / "tests" / "desk")]
 
 from small_desk import serving  # noqa: E402
 

@@ -1,6 +1,5 @@
 """Logistic: scikit-learn's own answer, what is selected, and means over neighbours by hand."""
 
-
 import pytest
 import torch
 from oracles import check_predicts_without_sklearn, dense_graph, task_with
