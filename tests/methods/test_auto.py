@@ -129,7 +129,7 @@ def test_an_average_is_that_of_probabilities_and_saved_with_its_members_alone(tm
 def test_where_no_label_is_known_members_that_need_labels_are_left_out():
     method = average("labelpropagation,logistic,gcn", [0.5, 0.3, 0.2])
     assert len(method.weighted_members(TASK.graph)) == 3
-    other = with_graph(TASK, x=TASK.graph.x.flip(0)).graph
+    other = with_graph(TASK, x=TASK.graph.x + 1).graph
     (logistic, first), (gcn, second) = method.weighted_members(other)
     assert (first, second) == pytest.approx((0.6, 0.4))
     expected = 0.6 * logistic.predict_proba(other) + 0.4 * gcn.predict_proba(other)

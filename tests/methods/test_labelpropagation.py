@@ -94,3 +94,15 @@ def test_saved_steps_that_nobody_could_wait_for_are_refused(tmp_path):
     method.save(tmp_path / "model")
     with pytest.raises(ValueError, match="steps must lie between 0 and 100000"):
         load_model(tmp_path / "model")
+
+
+def test_rows_in_another_order_are_known_by_their_features():
+    task = small_task()
+    method = LabelPropagation().fit(task, seed=0)
+    order = torch.randperm(task.graph.num_nodes, generator=torch.Generator().manual_seed(1))
+    place = order.argsort()
+    shuffled = Data(x=task.graph.x[order], edge_index=place[task.graph.edge_index])
+    expected = method.predict_proba(task.graph)[order]
+    torch.testing.assert_close(method.predict_proba(shuffled), expected)
+    shuffled.x = shuffled.x + 1  # other nodes: no label is known
+    assert torch.allclose(method.predict_proba(shuffled), torch.tensor(1 / task.num_classes))

@@ -666,3 +666,15 @@ def test_the_first_sixteen_bits_of_a_number_are_used():
     expected = [0.0, 1.0, -3.0, 65535.0, 65536.0, 131072.0, 131076.0, 1.0, 1 + 2**-14]
     assert first_digits(x).tolist() == expected
     assert torch.equal(first_digits(x * 2**-40), first_digits(x) * 2**-40)
+
+
+def test_signatures_are_found_in_any_row_unless_several_rows_have_them():
+    x = normal(300, 5, dtype=torch.float32)
+    x[10:13] = x[20]  # alike: none of them can be told
+    order = torch.randperm(300, generator=torch.Generator().manual_seed(0))
+    rows = tables.find_signatures(tables.feature_signatures(x[order]), tables.feature_signatures(x))
+    alike = torch.zeros(300, dtype=torch.bool).index_fill(0, torch.tensor([10, 11, 12, 20]), True)
+    assert torch.equal(rows, torch.where(alike, -1, order.argsort()))
+    other = tables.feature_signatures(x + 1)
+    assert (tables.find_signatures(other, tables.feature_signatures(x)) == -1).all()
+    assert tables.find_signatures(other[:0], other).tolist() == [-1] * 300

@@ -191,6 +191,25 @@ def matching_signatures(signatures: Tensor, before: Tensor) -> Tensor:
     return same
 
 
+ALIKE = 8  # rows with nearly the same first sum that are compared
+
+
+def find_signatures(signatures: Tensor, wanted: Tensor) -> Tensor:
+    """The row of each wanted signature, (n,); -1 where no row, or more than one, has it."""
+    if not len(signatures):
+        return torch.full_like(wanted[:, 0], -1, dtype=torch.long)
+    order = signatures[:, 0].argsort()
+    first, gap = signatures[order, 0], CLOSE * wanted[:, 2]
+    low = torch.searchsorted(first, wanted[:, 0] - gap)
+    high = torch.searchsorted(first, wanted[:, 0] + gap, right=True)
+    row, count = torch.full_like(low, -1), (high - low > ALIKE).long() * 2
+    for step in range(ALIKE):
+        here = order[(low + step).clamp(max=len(order) - 1)]
+        same = ((signatures[here] - wanted).abs() <= gap.unsqueeze(1)).all(1) & (low + step < high)
+        row, count = torch.where(same, here, row), count + same
+    return torch.where(count == 1, row, -1)
+
+
 def _waves(size: int, device: torch.device) -> Tensor:
     """Fixed, non-repeating numbers between -1 and 1, (size, 2)."""
     index = torch.arange(1, size + 1, dtype=torch.float64).unsqueeze(1)

@@ -57,7 +57,11 @@ from evengraph.methods.bases.saving import (
     write_model,
 )
 from evengraph.metrics.multiclass import balanced_accuracy, confusion_matrix
-from evengraph.ops.features import feature_signatures, matching_signatures
+from evengraph.ops.features import (
+    feature_signatures,
+    find_signatures,
+    matching_signatures,
+)
 from evengraph.training import Callback, Epoch, History, train, train_stepwise
 from evengraph.training.loop import Checkpoint, epoch_bar
 from evengraph.training.ranks import ALONE, Ranks
@@ -463,11 +467,19 @@ class Method(ABC):
         return float(balanced_accuracy(confusion_matrix(labels, predicted, num_classes)))
 
     def _known_labels(self, graph: Data) -> tuple[Tensor, Tensor]:
-        """Training nodes that the graph has in the same rows with the same features, and labels."""
+        """Training nodes that the graph has in the same rows with the same features, and labels.
+
+        If most are elsewhere, because the rows were sorted, say, they are found by their features.
+        """
         nodes, labels, signatures = self.labelled_
         index = (nodes < graph.num_nodes).nonzero().squeeze(1)
         found = feature_signatures(graph.x[nodes[index]])
         index = index[matching_signatures(found, signatures[index])]
+        if 2 * len(index) < len(nodes):
+            rows = find_signatures(feature_signatures(graph.x), signatures)
+            found = (rows >= 0).nonzero().squeeze(1)
+            if 2 * len(found) >= len(nodes):  # fewer may agree by chance
+                return rows[found], labels[found]
         return nodes[index], labels[index]
 
     def _model_input(self, graph: Data) -> Data:
