@@ -4,12 +4,14 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from io import BytesIO
 
+import numpy as np
 import pytest
 import torch
 
 from evengraph.datasets import toy
-from evengraph.disk import learners, pack_graph, shards
+from evengraph.disk import PackedGraph, learners, pack_graph, shards
 from evengraph.disk import models as on_disk
 from evengraph.disk import propagation as row_blocks
 from evengraph.disk.models import DiskGraph, disk_methods, learner_of
@@ -17,6 +19,7 @@ from evengraph.methods import GCN, MLP, Boosting, IceBerg, Logistic, Unison
 from evengraph.metrics.multiclass import balanced_accuracy, confusion_matrix
 from evengraph.pipeline.model_info import load_model
 from evengraph.splits import Natural
+from evengraph.training.loop import CHECKSUM
 from evengraph.training.ranks import ALONE, Ranks
 from rank_workers import fit, fit_and_die, run_ranks
 
@@ -316,10 +319,35 @@ def test_two_processes_share_propagation_and_rank_a_rare_class(tmp_path):
     (two,), _ = run_ranks(tmp_path / "ranks", fit, tmp_path / "graph", methods, {})
     assert two[1] == pytest.approx(one[1])
     torch.testing.assert_close(two[2], one[2], rtol=1e-4, atol=1e-5)
-    names = {path.name for path in (tmp_path / "graph" / "propagated").rglob("*.npy")}
-    assert names == {"columns-000000-000006.npy", "columns-000006-000012.npy"} | {
-        "columns-000000-000012.npy"  # the semantic view, by the first process alone
+    paths = (tmp_path / "graph" / "propagated").rglob("*.npy")
+    assert {path.name[:21] for path in paths} == {
+        "columns-000000-000006",
+        "columns-000006-000012",
+    } | {
+        "columns-000000-000012"  # the semantic view, by the first process alone
     }
+
+
+def test_stored_features_are_used_as_they_were_written_and_in_their_own_folder(tmp_path, caplog):
+    def fitted(folder):
+        stages = []
+        packed = PackedGraph.open(folder)
+        disk = DiskGraph.open(packed, 10**7, progress=lambda stage, share: stages.append(stage))
+        method = disk.fit(IceBerg(hidden=8, **QUICK), split_of(disk), progress=False)
+        return whole(disk, method), stages.count("propagate")
+
+    pack_graph(toy(300, 900, 12, 3), tmp_path / "graph")
+    expected, computed = fitted(tmp_path / "graph")
+    assert computed == IceBerg().steps
+    for path in (tmp_path / "graph" / "propagated").rglob("columns-*.npy"):
+        np.save(path, np.roll(np.load(path), 7, axis=0))
+    found, again = fitted(tmp_path / "graph")
+    assert torch.equal(found, expected)
+    assert again == computed
+    assert len(caplog.records) == 1
+    assert fitted(tmp_path / "graph")[1] == 0
+    shutil.copytree(tmp_path / "graph", tmp_path / "copy")  # as if somebody had sent it
+    assert fitted(tmp_path / "copy")[1] == computed
 
 
 @pytest.mark.parametrize("limits", [{}, SHARDS], ids=["all", "shards"])
@@ -338,7 +366,7 @@ def test_the_death_of_a_process_ends_the_others_and_the_next_start_resumes(
         "Of the 2 processes of this run another one has ended; start all of them again to resume."
     )
     (saved,) = (tmp_path / "graph" / "propagated").glob("training-*.pt")
-    epochs = torch.load(saved)["history"]["loss"]
+    epochs = torch.load(BytesIO(saved.read_bytes()[CHECKSUM:]))["history"]["loss"]
     assert epochs == pytest.approx(expected[0][: len(epochs)])
     ((loss, score, predicted),) = fit(ALONE, tmp_path / "graph", quick()[:1], {})
     assert len(epochs) == 6

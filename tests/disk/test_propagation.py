@@ -86,7 +86,7 @@ def test_fewer_columns_at_a_time_if_the_matrix_then_stays_in_memory(tmp_path, mo
     monkeypatch.setattr(Operator, "block", lambda *of: made.append(of[1]) or block(*of))
     walk, memory = Walk("symmetric", 5, 0.1), 110_000  # for 39 columns, or 32 with the matrix
     table = Workspace(links, tmp_path, memory).propagate(table_of(x), walk)
-    assert [stop - start for start, stop, _ in table.parts()] == [32, 32]
+    assert [stop - start for start, stop, *_ in table.parts()] == [32, 32]
     assert len(made) == len(set(map(str, made)))  # each block once
     assert torch.equal(everything(table), in_memory(links.matrix, x, walk))
 

@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 from itertools import combinations
+from shutil import move
 
 import numpy as np
 import pytest
@@ -47,13 +48,48 @@ def test_gaps_are_what_was_not_written(tmp_path, x):
     assert table.missing() == [(0, 7)]
     table.write(2, x[:, 2:4].numpy())
     assert table.missing() == [(0, 2), (4, 7)]
-    (tmp_path / ".columns-left-by-a-kill").write_bytes(b"half a file")
+    name = table.parts()[0].path.name
+    for odd in (".columns-left-by-a-kill", "columns-000000-000002.npy", "columns-a-b.npy"):
+        (tmp_path / odd).write_bytes(b"half a file")
+    os.mkfifo(tmp_path / name.replace("000002", "000000"))
+    (tmp_path / name.replace("000004", "000007")).mkdir()
+    table.check()
     assert table.missing() == [(0, 2), (4, 7)]
+
+
+def rotated(path):
+    np.save(path, np.roll(np.load(path), 7, axis=0))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        rotated,
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(path.read_bytes()[:-4]),
+        lambda path: np.save(path, np.load(path)[:, :1]),
+        lambda path: np.save(path, np.load(path).astype(np.float64)),
+        lambda path: path.rename(path.with_name(path.name.replace("000003", "000007"))),
+        lambda path: (
+            path.unlink() or move(next((path.parents[1] / "other").iterdir()), path.parent)
+        ),
+    ],
+)
+def test_what_is_not_as_it_was_written_is_missing(tmp_path, x, stored, damage, caplog):
+    ColumnTable(tmp_path / "other", (20, 7), "another hash").write(0, x[:, :3].numpy())
+    first = stored.parts()[0].path
+    stored.check()
+    assert (stored.missing(), caplog.records) == ([], [])
+    damage(first)
+    stored.check()
+    assert stored.missing() == [(0, 3)]
+    (record,) = caplog.records
+    assert str(tmp_path / "table") in record.getMessage()
 
 
 def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch, x):
     table = ColumnTable(tmp_path, (20, 7), "hash")
-    monkeypatch.setattr(np, "save", lambda *_: (_ for _ in ()).throw(OSError("full")))
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
     with pytest.raises(OSError, match="full"):
         table.write(0, x.numpy())
     assert list(tmp_path.iterdir()) == []

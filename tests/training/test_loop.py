@@ -16,6 +16,7 @@ from torch.nn.functional import dropout, mse_loss
 from evengraph.core.rng import seeded
 from evengraph.training import History, loop, train, train_stepwise
 from evengraph.training.loop import (
+    CHECKSUM,
     LINE_EVERY,
     MESSAGE,
     Checkpoint,
@@ -237,6 +238,28 @@ def test_a_killed_run_resumes_bit_by_bit(tmp_path):
     with pytest.raises(RuntimeError, match="killed"):
         trained(Checkpoint(path, every=1000), stop_after=5)
     assert not path.exists()  # not yet time to write
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: b"",
+        lambda content: content[:-1],
+        lambda content: content[:999] + bytes([content[999] ^ 1]) + content[1000:],
+        lambda content: content[CHECKSUM:],  # as version 0.2.0 wrote it
+    ],
+)
+def test_a_damaged_checkpoint_is_not_continued(tmp_path, damage, caplog):
+    path = tmp_path / "run.pt"
+    with pytest.raises(RuntimeError, match="killed"):
+        trained(Checkpoint(path, every=0), stop_after=5)
+    path.write_bytes(damage(path.read_bytes()))
+    history, weights = trained(Checkpoint(path, every=0))
+    assert torch.equal(weights, trained()[1])
+    assert history.epochs == trained()[0].epochs
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{path} is damaged: training starts over."
+    ]
 
 
 @pytest.fixture

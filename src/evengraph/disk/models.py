@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 
 from evengraph.core.errors import MissingPackageError
 from evengraph.core.files import atomic_file
-from evengraph.core.lazy import is_packed
+from evengraph.core.lazy import PACKED, is_packed
 from evengraph.core.machine import available_memory, format_size, parse_size
 from evengraph.core.rng import generator
 from evengraph.core.task import HIDDEN_LABEL, Task
@@ -183,7 +183,8 @@ class DiskGraph:
         packed = replace(packed, path=packed.path.absolute())
         folder = (folder or packed.path / CACHE).absolute()
         memory = -int(ranks.max(torch.tensor(-memory)))
-        space = Workspace(packed, folder, memory, torch.device(device), progress, ranks)
+        mark = ranks.once(lambda: mark_of(packed))
+        space = Workspace(packed, folder, memory, torch.device(device), progress, ranks, mark)
         return cls(packed, space, features(packed))
 
     def encoding(self) -> tuple[FeatureEncoder, TableColumns]:
@@ -313,7 +314,8 @@ class DiskGraph:
             tables = learner.fit_tables(self.x)
             contents = (table.content_hash for table in tables.values())
             tensors = map(tensor_hash, (*nodes, task.graph.y, task.train, task.val))
-            key = joined_hash(VERSION, *contents, repr(method), str(options["seed"]), *tensors)
+            made_from = self.space.mark, *contents, repr(method), str(options["seed"])
+            key = joined_hash(VERSION, *made_from, *tensors)
             checkpoint.path = folder / f"training-{key[:24]}.pt"
             fit(tables)
 
@@ -374,6 +376,15 @@ class DiskGraph:
     def _limit(self) -> int:
         """Bytes for rows: the least of all processes, whose GPUs may differ in free memory."""
         return -int(self.space.ranks.max(torch.tensor(-self.space.limit)))
+
+
+def mark_of(packed: PackedGraph) -> str:
+    """Names this copy of a graph: what came here with a copy from elsewhere is not used.
+
+    Whoever sends a folder cannot know the number and the time that its files get here.
+    """
+    file = (packed.path / PACKED).stat()
+    return f"{file.st_ino} {file.st_ctime_ns}"
 
 
 def disk_methods() -> list[str]:

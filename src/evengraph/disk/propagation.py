@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil
 from pathlib import Path
@@ -176,6 +176,8 @@ class Workspace:
     device: torch.device = CPU  # blocks are sent there one at a time
     progress: Progress = no_progress
     ranks: Ranks = ALONE
+    mark: str = ""  # of this copy of the graph
+    checked: set[str] = field(default_factory=set)  # tables whose files this run has looked at
 
     def propagate(self, table: Table, walk: Walk, stage: str = "propagate") -> Table:
         """The propagated table; columns that are stored already are not computed again."""
@@ -184,7 +186,8 @@ class Workspace:
         if not walk.teleport and walk.steps > 1:  # whose first steps may be stored
             table = self.propagate(table, walk._replace(steps=walk.steps - 1), stage)
             walk = walk._replace(steps=1)
-        key = joined_hash(VERSION, self.links.edges_hash, table.content_hash, str(walk))
+        made_from = self.mark, self.links.edges_hash, table.content_hash
+        key = joined_hash(VERSION, *made_from, str(walk))
         result, total = ColumnTable(self.folder / key[:24], table.shape, key), table.shape[1]
         strips = self.ranks.once(lambda: self._strips(result))
         if not strips:
@@ -207,11 +210,11 @@ class Workspace:
 
     def store(self, name: str, table: Table, compute: Callable[[Tensor], Tensor]) -> Table:
         """What is computed from all rows in memory, as many rows, unless it is stored already."""
-        key = joined_hash(VERSION, name, table.content_hash)
+        key = joined_hash(VERSION, self.mark, name, table.content_hash)
         result = ColumnTable(self.folder / key[:24], table.shape, key)
 
         def write() -> None:
-            if result.missing():
+            if self._gaps(result):
                 self._check_disk(table, table.shape[1])
                 result.write(0, compute(self.load(table, slice(0, table.shape[1]))).cpu().numpy())
 
@@ -220,7 +223,7 @@ class Workspace:
 
     def _strips(self, result: ColumnTable) -> list[slice]:
         """The columns that are missing, in strips that fit in memory; some for every process."""
-        if not (gaps := result.missing()):
+        if not (gaps := self._gaps(result)):
             return []
         missing = sum(end - first for first, end in gaps)
         width = min(self._width(), ceil(missing / self.ranks.size))
@@ -229,6 +232,13 @@ class Workspace:
             for first, end in gaps
             for start in range(first, end, width)
         ]
+
+    def _gaps(self, result: ColumnTable) -> list[tuple[int, int]]:
+        """Columns that are missing, once the others were compared with their checksums."""
+        if result.content_hash not in self.checked:
+            result.check()
+        self.checked.add(result.content_hash)
+        return result.missing()
 
     def _complete(self, result: ColumnTable) -> ColumnTable:
         """The table, once all columns are seen from here: other machines may have written them."""

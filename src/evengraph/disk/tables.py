@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import logging
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from io import BytesIO
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
+from numpy.lib.format import header_data_from_array_1_0, write_array_header_1_0
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -56,8 +61,24 @@ class ArrayTable:
         return torch.from_numpy(_part(self._load(), rows, columns))
 
 
+class Strip(NamedTuple):
+    """A file of some columns: the first, their end, its path, and the checksum in its name."""
+
+    start: int
+    stop: int
+    path: Path
+    checksum: str
+
+
+CHECKSUM = 32  # hexadecimal digits of a SHA-256
+STRIP = re.compile(
+    rf"columns-(\d{{6,}})-(\d{{6,}})-([0-9a-f]{{{CHECKSUM}}})\.npy"
+)  # other names are ignored
+logger = logging.getLogger(__name__)
+
+
 class ColumnTable:
-    """A table in files of some columns each, named by their first column and their end.
+    """A table in files of some columns each, named by first column, end and checksum.
 
     A file is written completely or not at all, so that finished ones are the journal: after a kill
     only the missing columns are computed. `shape` is that of the complete table.
@@ -66,33 +87,57 @@ class ColumnTable:
     def __init__(self, folder: Path, shape: tuple[int, int], content_hash: str) -> None:
         self.folder, self.shape, self.content_hash = folder, shape, content_hash
 
-    def parts(self) -> list[tuple[int, int, Path]]:
-        """First column, end and path of the files that are there, ascending."""
-        paths = [(path.stem.split("-"), path) for path in self.folder.glob("columns-*.npy")]
-        return sorted((int(start), int(stop), path) for (_, start, stop), path in paths)
+    def parts(self) -> list[Strip]:
+        """The files that are there, ascending."""
+        paths = (path for path in self.folder.glob("columns-*.npy") if path.is_file())
+        names = [(match, path) for path in paths if (match := STRIP.fullmatch(path.name))]
+        return sorted(Strip(int(name[1]), int(name[2]), path, name[3]) for name, path in names)
 
     def missing(self) -> list[tuple[int, int]]:
         """First column and end of each gap."""
         gaps, position = [], 0
-        for start, stop, _ in [*self.parts(), (self.shape[1], self.shape[1], None)]:
+        for start, stop in [*(part[:2] for part in self.parts()), (self.shape[1], self.shape[1])]:
             if start > position:
                 gaps.append((position, start))
             position = max(position, stop)
         return gaps
 
+    def check(self) -> None:
+        """Remove files that are not as they were written; their columns are then missing."""
+        damaged = []
+        for start, stop, path, checksum in self.parts():
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, partial(self._digest, start, stop))
+            if digest.hexdigest()[:CHECKSUM] != checksum:
+                path.unlink()
+                damaged.append(path)
+        if damaged:
+            text = "%s is not as it was written: its columns are computed again."
+            logger.warning(text, damaged[0])
+
     def write(self, start: int, values: NDArray[np.float32]) -> None:
         """Store some columns."""
         for path in _abandoned(self.folder, UNFINISHED):
             path.unlink(missing_ok=True)
-        name = f"columns-{start:06d}-{start + values.shape[1]:06d}.npy"
+        values, stop, head = np.ascontiguousarray(values), start + values.shape[1], BytesIO()
+        write_array_header_1_0(head, header_data_from_array_1_0(values))
+        digest = self._digest(start, stop)
+        for part in (head.getbuffer(), values.data):
+            digest.update(part)
+        name = f"columns-{start:06d}-{stop:06d}-{digest.hexdigest()[:CHECKSUM]}.npy"
         with atomic_file(self.folder / name, f"{UNFINISHED}{process_mark()}") as file:
-            np.save(file, values)
+            file.write(head.getbuffer())
+            file.write(values.data)
+
+    def _digest(self, start: int, stop: int) -> Any:
+        """What a checksum begins with: the same columns elsewhere have another one."""
+        return hashlib.sha256(f"{self.content_hash} {start} {stop} ".encode())
 
     def read(self, rows: Rows, columns: slice = ALL) -> Tensor:
         """See `Table`."""
         first, end, _ = columns.indices(self.shape[1])
         read, position = [], first
-        for start, stop, path in self.parts():
+        for start, stop, path, _ in self.parts():
             low, high = max(start, position), min(stop, end)
             if low < high:
                 array = np.load(path, mmap_mode="r")

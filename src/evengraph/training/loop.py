@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from time import monotonic, perf_counter
 from types import FrameType
@@ -365,6 +366,7 @@ class _BestWeights:
 
 
 RANDOM = "random"
+CHECKSUM = 32  # bytes of SHA-256, which a checkpoint begins with
 
 
 @runtime_checkable
@@ -393,9 +395,14 @@ class Checkpoint:
     latest: float = field(default_factory=monotonic, init=False)
 
     def load(self, parts: Mapping[str, Stateful]) -> bool:
-        """Put the parts into the state of the file; returns whether there is one."""
-        content = self.ranks.once(lambda: self.path.read_bytes() if self.path.exists() else b"")
-        if not content:
+        """Put the parts into the state of the file; returns whether there is an undamaged one."""
+        content = self.ranks.once(lambda: self.path.read_bytes() if self.path.is_file() else None)
+        if content is None:
+            return False
+        checksum, content = content[:CHECKSUM], content[CHECKSUM:]
+        if sha256(content).digest() != checksum:
+            if not self.ranks.rank:
+                logger.warning("%s is damaged: training starts over.", self.path)
             return False
         state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         for name, part in parts.items():
@@ -410,7 +417,8 @@ class Checkpoint:
         state: dict[str, Any] = {name: part.state_dict() for name, part in parts.items()}
         buffer = io.BytesIO()
         torch.save(state | {RANDOM: random_state()}, buffer)
-        write_atomic(buffer.getvalue(), self.path)
+        content = buffer.getvalue()
+        write_atomic(sha256(content).digest() + content, self.path)
         self.latest = monotonic()
 
     def remove(self) -> None:
