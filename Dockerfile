@@ -8,7 +8,7 @@ FROM python:3.11-slim
 # The default build of torch for Linux includes several gigabytes of CUDA.
 RUN pip install --no-cache-dir torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu
 COPY . /src
-RUN pip install --no-cache-dir '/src[tables,report,onnx]' && rm -rf /src
+RUN pip install --no-cache-dir '/src[onnx]' && rm -rf /src
 
 RUN useradd --create-home evengraph
 USER evengraph

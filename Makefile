@@ -10,11 +10,12 @@ ifneq ($(wildcard ../shared/data),)
 export EVENGRAPH_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help install run test release slow attack mutants check format bench docs pictures lock sbom licences lowest clean
+.PHONY: help install run test smoke release slow attack mutants check format bench docs pictures lock sbom licences lowest clean
 
 help:
 	@echo "make run      train Uni-GNN on Cora (3 minority classes, ratio 10%), seeds 5, 6, 7"
 	@echo "make test     run the test suite"
+	@echo "make smoke    a short check of a bare installation, then of one with all extras"
 	@echo "make install  make .venv with the package and its development tools"
 	@echo "make check    lint, formatting, types"
 	@echo "make bench    print the benchmarks"
@@ -34,16 +35,18 @@ install: .venv/.installed
 # Every file is checked against the hashes of the lock, and nothing outside of it is installed.
 # A CPU build of torch is taken where pip finds one. The default build needs CUDA libraries, too.
 PIP_LOCKED := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
+HELP := (echo "The installation stopped half-way: see the lines above. It needs a connection to a package" \
+	"index and 6 GB of disk. Then run make install again; make clean starts over." >&2; exit 1)
 .venv/.installed: pyproject.toml $(wildcard requirements-*.lock)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| (echo "evengraph needs Python 3.11 or newer; try: make $(MAKECMDGOALS) PYTHON=python3.11"; exit 1)
 	@echo "Setting up .venv; this takes a minute or two."
-	$(PYTHON) -m venv .venv
+	@$(PYTHON) -m venv .venv || (echo "On Debian and Ubuntu: apt install python3-venv." >&2; $(HELP))
 	@$(PIP_LOCKED) --require-hashes -r requirements-cpu.lock 2>/dev/null || true
-	$(PIP_LOCKED) --require-hashes -r requirements-dev.lock
+	$(PIP_LOCKED) --require-hashes -r requirements-dev.lock || $(HELP)
 	@if grep -qs "^Requires-Dist: nvidia" .venv/lib/python*/site-packages/torch-*.dist-info/METADATA; then \
-		$(PIP_LOCKED) --require-hashes -r requirements-cuda.lock; fi
-	$(PIP_LOCKED) --no-build-isolation -e .
+		$(PIP_LOCKED) --require-hashes -r requirements-cuda.lock || $(HELP); fi
+	$(PIP_LOCKED) --no-build-isolation -e . || $(HELP)
 	@touch $@
 
 run: install
@@ -51,6 +54,18 @@ run: install
 
 test: install
 	$(BIN)/python -m pytest -n $(JOBS)
+
+# What a user installs, in a venv without the development packages, in the locked versions.
+BARE := .venv-bare/bin/python
+PIP_BARE := $(BARE) -m pip install --quiet --disable-pip-version-check
+smoke:
+	$(PYTHON) -m venv --clear .venv-bare
+	@sed -n 's/ *\\$$//; s/^torch==.*//; /^[a-z0-9].*==/p' requirements-dev.lock > .venv-bare/constraints.txt
+	@$(PIP_BARE) --no-deps --require-hashes -r requirements-cpu.lock 2>/dev/null || true
+	$(PIP_BARE) -c .venv-bare/constraints.txt .
+	$(BARE) -W ignore -m tools.smoke
+	$(PIP_BARE) -c .venv-bare/constraints.txt '.[all]'
+	$(BARE) -W ignore -m tools.smoke
 
 # What guards numbers, wording and pictures; a change of the code alone need not run it.
 release: install
@@ -106,8 +121,8 @@ licences: install
 lowest: install
 	$(PYTHON) -m venv --clear .venv-lowest
 	$(BIN)/uv pip install --quiet --no-config --python .venv-lowest/bin/python \
-		--resolution lowest-direct -e '.[tables,report,disk,onnx,search,desk]'
+		--resolution lowest-direct -e '.[disk,desk,onnx,search]'
 	.venv-lowest/bin/python -W ignore -m tools.smoke
 
 clean:
-	rm -rf .venv .venv-lowest sbom.json runs site build dist mutants .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-bare .venv-lowest sbom.json runs site build dist mutants .mypy_cache .pytest_cache .ruff_cache .hypothesis

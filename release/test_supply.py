@@ -12,7 +12,8 @@ from packaging.utils import canonicalize_name
 from tools import licences, lock
 
 ROOT = Path(__file__).resolve().parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT, GROUPS = SETTINGS["project"], SETTINGS["dependency-groups"]
 INSTALL = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
 
 
@@ -42,7 +43,8 @@ def requirements_of(name, extras):
     """What a package asks for: ours by pyproject.toml, others by their metadata if installed."""
     if name == "evengraph":
         groups = [PROJECT["optional-dependencies"][extra] for extra in extras]
-        return [Requirement(line) for line in sum(groups, PROJECT["dependencies"])]
+        tools = [line for group in GROUPS.values() for line in group if isinstance(line, str)]
+        return [Requirement(line) for line in sum(groups, PROJECT["dependencies"] + tools)]
     try:
         lines = requires(name) or []
     except PackageNotFoundError:
@@ -52,7 +54,7 @@ def requirements_of(name, extras):
 
 def everything():
     """Every requirement of development, direct or not."""
-    queue, seen = [("evengraph", ("dev",))], set()
+    queue, seen = [("evengraph", ("all",))], set()
     for name, extras in queue:
         for requirement in requirements_of(name, extras):
             wanted = canonicalize_name(requirement.name)
@@ -69,7 +71,7 @@ def test_the_lock_covers_every_package_of_development():
     assert len({name for name, _ in found}) > 100
     for name, requirement in found:
         assert name in LOCKED or name in CUDA, f"{requirement} is not locked: make lock"
-        if requirement in requirements_of("evengraph", ("dev",)):
+        if requirement in requirements_of("evengraph", ("all",)):
             for version, _ in LOCKED[name]:
                 assert version in requirement.specifier, f"{requirement}: make lock"
 

@@ -204,22 +204,6 @@ def test_every_name_at_the_front_door_is_there():
         evengraph.nothing  # noqa: B018
 
 
-def test_the_library_works_without_what_only_the_command_line_needs():
-    done = python(
-        "import sys\n"
-        "for name in ('typer', 'rich', 'platformdirs', 'matplotlib'): sys.modules[name] = None\n"
-        "for name in ('safetensors', 'sklearn'): sys.modules[name] = None\n"
-        "import evengraph.datasets, evengraph.tables, evengraph.splits, evengraph.methods\n"
-        "import evengraph.metrics, evengraph.nn, evengraph.ops, evengraph.training.loop\n"
-        "import evengraph.core.rng, evengraph.core.task, evengraph.training, evengraph.report\n"
-        "graph = evengraph.datasets.toy(100, 200, 20, 2)\n"
-        "task = evengraph.splits.Natural()(graph, seed=0)\n"
-        "method = evengraph.methods.UniGNN(max_epochs=2, clusters_per_class=3).fit(task, seed=0)\n"
-        "print(sorted(evengraph.metrics.evaluation.evaluate(task, method.predict_proba(graph)))[0])"
-    )
-    assert done.stdout.strip() == "accuracy", done.stderr
-
-
 # Words that name a method and mean something else: a convolution, a loss, a file of experiments.
 OTHER_MEANINGS = {
     "lab/sources.py": {"unreal"},

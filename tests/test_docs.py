@@ -168,7 +168,6 @@ def test_an_example_runs(name, arguments, words, monkeypatch, capsys):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("path", sorted(SOURCES.glob("*.py")), ids=lambda path: path.stem)
 def test_a_notebook_runs(path):
-    pytest.importorskip("pandas")
     cells = read_cells(path)
     assert any(run_cells(cells, {"EPOCHS": 1, "SEEDS": [5]}))
 

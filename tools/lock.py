@@ -39,7 +39,7 @@ def resolve(current: str, arguments: list[str]) -> str:
         constraints.write_text(f"torch=={TORCH}\n")
         output.write_text(current)
         command = [sys.executable, "-m", "uv", "pip", "compile", "pyproject.toml"]
-        command += ["--extra", "dev", "--universal", "--python-version", "3.11"]
+        command += ["--extra", "all", "--group", "dev", "--universal", "--python-version", "3.11"]
         command += ["--generate-hashes", "--no-annotate", "--no-header", "--no-config", "--quiet"]
         command += ["--constraint", str(constraints), "--output-file", str(output), *arguments]
         subprocess.run(command, cwd=ROOT, check=True)

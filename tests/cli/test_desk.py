@@ -1,5 +1,3 @@
-import sys
-
 import pytest
 
 from command_line import COLUMNS, call, read
@@ -92,13 +90,6 @@ def test_a_class_to_find_must_be_one_of_the_model(shop, model, served, capsys):
     assert "Did you mean fraud?" in capsys.readouterr().err
     assert call("desk", "shop", "--model", "model") == 2
     assert "name the one to --find" in capsys.readouterr().err
-
-
-def test_without_the_extra_it_says_what_to_install(shop, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
-    assert call(*DESK) == 2
-    assert "pip install 'evengraph[desk]'" in capsys.readouterr().err
-    assert not (shop / "shop-kind.labels.sqlite").exists()
 
 
 def test_a_new_column_starts_without_labels(shop, served):

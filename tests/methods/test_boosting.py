@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 import torch
-from oracles import check_chosen, check_predicts_without_sklearn, dense_graph, task_with
+from oracles import check_chosen, dense_graph, task_with
 from sklearn.ensemble import HistGradientBoostingClassifier
 from torch_geometric.data import Data
 
@@ -247,10 +247,6 @@ def test_a_saved_model_of_another_engine_predicts_without_it(tmp_path, monkeypat
     assert former == method.get_params()  # what XGBoost once grew is stored in the same form
     with pytest.raises(ValueError, match=r"is not installed; try: pip install"):
         method.fit(task, seed=0)
-
-
-def test_predicting_needs_no_scikit_learn(tmp_path, monkeypatch):
-    check_predicts_without_sklearn(Boosting(max_epochs=8), tmp_path, monkeypatch)
 
 
 def test_relations_are_columns_of_their_own():

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from oracles import check_predicts_without_sklearn, dense_graph, task_with
+from oracles import dense_graph, task_with
 from sklearn.linear_model import LogisticRegression
 from torch_geometric.data import Data
 
@@ -127,10 +127,6 @@ def test_a_graph_without_edges_adds_nothing():
     task = task_of(graph, *masks)
     one, other = (Logistic(hops=hops).fit(task, seed=0).predict_proba(graph) for hops in (0, 2))
     torch.testing.assert_close(one, other, rtol=0, atol=1e-4)
-
-
-def test_predicting_needs_no_scikit_learn(tmp_path, monkeypatch):
-    check_predicts_without_sklearn(Logistic(max_epochs=8), tmp_path, monkeypatch)
 
 
 def test_relations_are_columns_of_their_own():

@@ -130,13 +130,6 @@ def test_what_json_cannot_hold(tmp_path, value):
     assert names(tmp_path) == []
 
 
-def test_without_safetensors(saved, tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "safetensors.torch", None)
-    for action in (lambda: read_model(saved), lambda: write_model(tmp_path / "m", ABOUT, MORE)):
-        with pytest.raises(ValueError, match="safetensors is not installed; try: pip install"):
-            action()
-
-
 def interrupt(patch, step, error):
     """Fail while a file is written, or while the folder is moved or cleaned up."""
 

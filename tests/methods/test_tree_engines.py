@@ -1,12 +1,10 @@
 """Trees of each library against its own predictions, on two and on three classes."""
 
-import sys
-
 import pytest
 import torch
 from torch.nn.functional import softmax
 
-from evengraph.methods.boosting import PACKAGES, TreeParams, grower, lightgbm_table
+from evengraph.methods.boosting import TreeParams, grower, lightgbm_table
 from evengraph.ops.trees import path_contributions, tree_values, trees_from_tables
 from labelled_rows import rows_of
 from small_graphs import normal
@@ -96,11 +94,3 @@ def test_a_table_of_lightgbm_by_hand():
     assert table["left"].tolist() == [1, 3, 0, 0, 0]
     assert table["right"].tolist() == [2, 4, 0, 0, 0]
     assert table["is_leaf"].tolist() == [0, 0, 1, 1, 1]
-
-
-@pytest.mark.parametrize("engine", PACKAGES)
-def test_a_missing_library_is_named(engine, monkeypatch):
-    monkeypatch.setitem(sys.modules, engine, None)
-    x, labels, weights = rows_of(2)
-    with pytest.raises(ValueError, match=r"is not installed; try: pip install"):
-        grower(engine, x, labels, weights, PARAMS)

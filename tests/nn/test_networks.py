@@ -1,7 +1,5 @@
 """Networks and layers against their formulas, with dense matrices; operators of ONNX."""
 
-import sys
-
 import pytest
 import torch
 from hypothesis import given
@@ -609,9 +607,3 @@ def test_equal_models_are_equal_files():
         return onnx.serialised(onnx.softmax(onnx.input("x", 2, "")), 2, {"b": "1", "a": "2"})
 
     assert content() == content()
-
-
-def test_without_the_package_an_error_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(ValueError, match=r"^onnx is not installed; try: pip install 'evengraph\["):
-        OnnxGraph()

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import sys
 from dataclasses import replace
 from functools import cache
 from types import SimpleNamespace
@@ -393,8 +392,6 @@ def test_the_highest_come_first_and_are_explained(monkeypatch):
         suspects(None, nodes, np.array([0.2, 0.9, 0.9]), positive=1, count=0)
 
 
-pytest.importorskip("sklearn")
-
 FIELDS = {"max_epochs": 2, "clusters_per_class": 3, "hidden": 8}
 
 
@@ -430,9 +427,6 @@ def test_a_method_without_embeddings_is_laid_out_by_its_probabilities(monkeypatc
     assert found["of"] == "probabilities"
     assert found["clusters"] is None
     assert found["predicted"] == method.predict(task.graph).tolist()
-    monkeypatch.setitem(sys.modules, "sklearn.manifold", None)
-    with pytest.raises(ValueError, match="needs scikit-learn"):
-        place_nodes(method, task, rows)
 
 
 def test_a_method_without_embeddings_has_no_map(job):

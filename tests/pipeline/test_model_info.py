@@ -501,7 +501,8 @@ def test_training_tables_are_found_or_asked_for(info, tmp_path):
 
 @pytest.mark.parametrize("options", [{"directed": True}, {"type": "way"}, {"weight": "strength"}])
 def test_edges_of_graphml_are_read_as_in_training(options, tmp_path):
-    networkx = pytest.importorskip("networkx")
+    import networkx
+
     network = networkx.DiGraph()
     for i in range(12):
         network.add_node(f"n{i}", size=float(i % 5), kind="ab"[i % 2])

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from evengraph.core.errors import MissingPackageError
 from evengraph.pipeline.executor import connected_ray
 
 
@@ -48,10 +47,4 @@ def test_a_cluster_that_does_not_start_is_one_line(monkeypatch):
     ray, _ = fake_ray(monkeypatch, running=False)
     ray.init = init
     with pytest.raises(OSError, match=r"^Ray did not start: The node timed out\.$"):
-        connected_ray().__enter__()
-
-
-def test_without_the_package_the_message_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingPackageError, match=r"pip install 'evengraph\[ray\]'"):
         connected_ray().__enter__()

@@ -409,7 +409,8 @@ def test_by_default_the_baseline_and_the_portfolio_are_compared(graph, monkeypat
 
 
 def test_tables_are_compared_without_a_protocol():
-    pandas = pytest.importorskip("pandas")
+    import pandas
+
     kinds = ["rare" if index % 4 == 0 else "common" for index in range(80)]
     nodes = pandas.DataFrame({"id": range(80), "size": range(80), "kind": kinds})
     edges = pandas.DataFrame({"source": range(79), "target": range(1, 80)})

@@ -151,10 +151,7 @@ def run(
 def _check(plan: RunPlan, refit: bool | None, draw_map: bool) -> list[str]:
     """Raise for what this graph cannot do, warn of gaps; returns what else to know."""
     from evengraph.cli.opening import warn_of_gaps
-    from evengraph.pipeline.explanation import import_tsne
 
-    if draw_map:
-        import_tsne()  # raises without scikit-learn
     if plan.disk is not None:
         changes = plan.imbalance in ("longtail", "bytime")  # the edges
         needing = {"--map": draw_map, f"--split {plan.imbalance}": changes, "--refit": refit}

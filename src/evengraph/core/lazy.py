@@ -1,4 +1,4 @@
-"""What is imported on first use: names of a package, since torch takes seconds; the wings.
+"""What is imported on first use: names of a package, since torch takes seconds; wings; extras.
 
 The main house imports no wing, and finds what it needs of one by name.
 """
@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+from evengraph.core.errors import MissingPackageError
 
 
 def lazy(
@@ -27,6 +29,16 @@ def lazy(
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return get, lambda: sorted({*homes, *shown})
+
+
+def import_optional(module: str, source: str) -> Any:
+    """Import a module of an extra; MissingPackageError says what pip installs it from."""
+    try:
+        return import_module(module)
+    except ImportError:
+        where = ", in a copy of the repository" if source.startswith("'.[") else ""
+        message = f"{module} is not installed; try{where}: pip install {source}."
+        raise MissingPackageError(message) from None
 
 
 PACKED = "graph.json"

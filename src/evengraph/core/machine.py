@@ -14,6 +14,8 @@ from threading import Thread
 from time import sleep
 from typing import TYPE_CHECKING
 
+import psutil
+
 if TYPE_CHECKING:
     import torch
 
@@ -49,13 +51,7 @@ def format_size(size: float) -> str:
 
 def available_memory() -> int:
     """Bytes that this process can still take without swapping, in a container within its limit."""
-    sizes = [4 * 1024**3]
-    with suppress(AttributeError, ValueError, OSError):  # where nothing says how much is free
-        sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2]
-    with suppress(OSError):
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                sizes = [int(line.split()[1]) * 1024]
+    sizes = [int(psutil.virtual_memory().available)]
     for limit, used in CGROUP_FILES:
         with suppress(OSError, ValueError):
             sizes.append(int(Path(limit).read_text()) - int(Path(used).read_text()))
@@ -75,15 +71,6 @@ def end_with_parent() -> None:
     Thread(target=watch, daemon=True).start()
 
 
-def process_exists(pid: int) -> bool:
-    """Whether a process of this machine is there, of whatever user."""
-    try:
-        os.kill(pid, 0)
-    except OSError as error:  # one of another user may not be signalled
-        return not isinstance(error, ProcessLookupError)
-    return True
-
-
 def process_mark() -> str:
     """Names this process in a file name; `@` is in no host name, and ends both parts."""
     return f"{os.getpid()}@{socket.gethostname()}@"
@@ -92,7 +79,7 @@ def process_mark() -> str:
 def is_abandoned(mark: str) -> bool:
     """Whether a name that begins with a mark belongs to a process of this machine that ended."""
     pid, host, *_ = [*mark.split("@"), ""]
-    return host == socket.gethostname() and pid.isdigit() and not process_exists(int(pid))
+    return host == socket.gethostname() and pid.isdigit() and not psutil.pid_exists(int(pid))
 
 
 def keep_freed_memory() -> bool:

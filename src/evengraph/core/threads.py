@@ -84,12 +84,8 @@ def limited_threads(graph: Data) -> Iterator[None]:
 def limited_pools() -> Iterator[None]:
     """Let BLAS and scikit-learn, once imported, use as many threads as torch."""
     import torch
+    from threadpoolctl import threadpool_limits
 
-    try:
-        from threadpoolctl import threadpool_limits
-    except ImportError:  # comes with scikit-learn
-        yield
-        return
     with threadpool_limits(torch.get_num_threads()):
         yield
 

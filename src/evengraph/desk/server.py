@@ -17,7 +17,8 @@ from hmac import compare_digest
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
-from evengraph.core.errors import MissingPackageError, first_line
+from evengraph.core.errors import first_line
+from evengraph.core.lazy import import_optional
 from evengraph.desk import pages
 from evengraph.desk.desk import Desk
 from evengraph.desk.label_file import DISMISSED, LABEL, UNKNOWN
@@ -111,14 +112,8 @@ class Access:
 
 def import_server() -> Any:
     """Import uvicorn, or raise an error with what to install."""
-    try:
-        import starlette  # noqa: F401
-        import uvicorn
-    except ImportError:
-        raise MissingPackageError(
-            "The desk needs Starlette and uvicorn: pip install 'evengraph[desk]'."
-        ) from None
-    return uvicorn
+    import_optional("starlette", "'.[desk]'")
+    return import_optional("uvicorn", "'.[desk]'")
 
 
 def free_socket(port: int) -> socket.socket:

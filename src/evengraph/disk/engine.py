@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evengraph.core.errors import MissingPackageError
+from evengraph.core.lazy import import_optional
 from evengraph.core.machine import format_size
 from evengraph.disk.graphs import PackWriter, index_dtype
 from evengraph.disk.packed_graph import ArrayFile, Progress, no_progress
@@ -38,11 +38,7 @@ class Engine:
     """A DuckDB database in a file, whose tables survive a kill; `memory` is what it may hold."""
 
     def __init__(self, path: Path, memory: int, progress: Progress = no_progress) -> None:
-        try:
-            import duckdb
-        except ImportError:
-            message = "Packing needs DuckDB: pip install 'evengraph[disk]'."
-            raise MissingPackageError(message) from None
+        duckdb = import_optional("duckdb", "'.[disk]'")
         self.progress, self.memory = progress, max(memory, 2**27)
         self.connection = duckdb.connect(str(path))
         self.errors, self.out_of_memory = duckdb.Error, duckdb.OutOfMemoryException
@@ -204,7 +200,7 @@ class TableFiles:
         return (
             f"SELECT {', '.join(cells)} FROM read_csv({paths}, auto_detect = false, "
             f"header = true, delim = {quote_value(separator)}, quote = '\"', escape = '\"', "
-            f"columns = {{{types}}}, max_line_size = 100000000)"
+            f"columns = {{{types}}}, max_line_size = 100000000, buffer_size = 100000000)"
         )
 
     @cached_property

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import cross_entropy, pad
 
+from evengraph.core.lazy import import_optional
 from evengraph.core.task import Task
 from evengraph.disk.propagation import (
     RowBlocks,
@@ -35,7 +36,6 @@ from evengraph.methods.boosting import (
     CHUNK,
     Grown,
     grow_lightgbm,
-    import_engine,
     lightgbm_settings,
     start_logits,
     start_loss,
@@ -443,7 +443,7 @@ class TreeLearner(_Hops[Boosting]):
 
     def _grower(self, rows: RowBlocks, labels: Tensor, weights: Tensor) -> Callable[[int], Grown]:
         """A function that takes a number of rounds and returns all trees so far."""
-        library, y, w = import_engine("lightgbm"), labels.numpy(), weights.numpy()
+        library, y, w = import_optional("lightgbm", "lightgbm"), labels.numpy(), weights.numpy()
         params, baseline = self.method.tree_params(), start_logits(y, w)
         grown = Grown([], baseline, [start_loss(y, w, baseline)])
         settings = lightgbm_settings(params, baseline)

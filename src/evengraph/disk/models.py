@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from evengraph.core.errors import MissingPackageError
 from evengraph.core.files import atomic_file
 from evengraph.core.lazy import PACKED, is_packed
 from evengraph.core.machine import available_memory, format_size, parse_size
@@ -517,12 +516,9 @@ def _write(
                 first = number == 0
                 frame(table).to_csv(file, mode="wb", header=first, float_format="%.6f", **options)
         else:
-            try:
-                import pyarrow as pa
-                from pyarrow.parquet import ParquetWriter
-            except ImportError:
-                message = "pyarrow is not installed; try: pip install pyarrow."
-                raise MissingPackageError(message) from None
+            import pyarrow as pa
+            from pyarrow.parquet import ParquetWriter
+
             contents = (pa.table(table) for table, _ in blocks)
             content = next(contents)
             with ParquetWriter(file, content.schema) as writer:

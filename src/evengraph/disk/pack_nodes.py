@@ -86,7 +86,6 @@ class NodeTable:
 
     def blocks(self, columns: Sequence[str], size: int) -> Iterator[Any]:
         """DataFrames of some columns and at most so many rows, which follow one another."""
-        import_pandas()
         for batch in self._batches(columns, size):
             frame = batch.to_pandas(ignore_metadata=True)
             frame.columns = list(columns)

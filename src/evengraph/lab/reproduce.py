@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from evengraph.core.lazy import import_optional
 from evengraph.core.task import Record
 from evengraph.lab.sources import finished_mark
 from evengraph.lab.spec import Entry, Fields, Setup, Spec, is_range
@@ -259,8 +260,7 @@ class Plan:
 
         Its name and the results of its trials determine it, so none of its state has to be stored.
         """
-        import optuna
-
+        optuna = import_optional("optuna", "'.[search]'")
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         name = f"{self.spec.name} {setup.name} {entry.label}"
         sampler = optuna.samplers.TPESampler(seed=zlib.crc32(name.encode()))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
@@ -15,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 
-from evengraph.core.errors import MissingPackageError
+from evengraph.core.lazy import import_optional
 from evengraph.core.task import Task, count_relations
 from evengraph.core.threads import limited_pools
 from evengraph.core.untrusted import MAX_HOPS
@@ -48,10 +47,6 @@ CHUNK = 20  # rounds that are trained between two validations
 WIDTH = 1_000  # columns that are compared at a time
 
 Engine = Literal["sklearn", "lightgbm"]
-PACKAGES: dict[str, tuple[str, str]] = {  # name of each, and what pip installs it from
-    "sklearn": ("scikit-learn", "'evengraph[tables]'"),
-    "lightgbm": ("LightGBM", "lightgbm"),
-}
 # What the rest reads of a node of scikit-learn. The value is that before shrinkage of inner nodes,
 # after it of leaves; values up to the threshold go left.
 NODE = np.dtype(
@@ -379,27 +374,16 @@ def grower(
     engine: Engine, x: Tensor, labels: Tensor, weights: Tensor, params: TreeParams
 ) -> Callable[[int], Grown]:
     """A function that takes a number of rounds, larger each time, and returns all trees so far."""
-    library = import_engine(engine)
     y, w = labels.cpu().numpy(), weights.cpu().numpy()
     if engine == "sklearn":
         # scikit-learn takes minutes to bin weighted rows with many distinct values
         return _sklearn(coarsen(x, params.bins).double().cpu().numpy(), y, w, params)
-    baseline = start_logits(y, w)
+    library, baseline = import_optional("lightgbm", "lightgbm"), start_logits(y, w)
     start, grown = np.tile(baseline, (len(y), 1)), Grown([], baseline, [])
     settings = lightgbm_settings(params, baseline)
     start = start.squeeze(1 if baseline.size == 1 else ())
     data = library.Dataset(x.cpu().numpy(), y, weight=w, init_score=start, params=settings)
     return partial(grow_lightgbm, library.Booster(settings, data), params, grown)
-
-
-def import_engine(engine: Engine) -> Any:
-    """The library; raises MissingPackageError where it is not installed."""
-    package, source = PACKAGES[engine]
-    try:
-        return import_module(engine)
-    except ImportError:
-        message = f"{package} is not installed; try: pip install {source}."
-        raise MissingPackageError(message) from None
 
 
 def _sklearn(x: Any, y: Any, weights: Any, params: TreeParams) -> Callable[[int], Grown]:

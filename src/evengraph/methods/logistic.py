@@ -204,11 +204,8 @@ class Logistic(Method):
 
 
 def _solver() -> Any:
-    try:
-        from sklearn.linear_model import LogisticRegression
-    except ImportError:
-        message = "scikit-learn is not installed; try: pip install 'evengraph[tables]'."
-        raise ValueError(message) from None
+    from sklearn.linear_model import LogisticRegression  # takes a second
+
     return LogisticRegression(class_weight="balanced", max_iter=ITERATIONS, warm_start=True)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from evengraph.core.lazy import import_optional
 from evengraph.ops.features import FAR, Scaling
 from evengraph.ops.trees import Trees
 
@@ -25,11 +26,7 @@ class OnnxGraph:
     """An ONNX graph in the making. Values are tensors of float32 and referred to by name."""
 
     def __init__(self) -> None:
-        try:
-            import onnx
-        except ImportError:
-            raise ValueError("onnx is not installed; try: pip install 'evengraph[onnx]'.") from None
-        self.onnx: Any = onnx
+        self.onnx: Any = import_optional("onnx", "'.[onnx]'")
         self.inputs: dict[str, Any] = {}
         self.constants: list[Any] = []
         self.nodes: list[Any] = []

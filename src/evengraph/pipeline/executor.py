@@ -23,7 +23,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from evengraph.core.errors import MissingPackageError, first_line
+from evengraph.core.errors import first_line
+from evengraph.core.lazy import import_optional
 from evengraph.core.machine import end_with_parent, return_freed_memory
 from evengraph.core.task import Record, Task
 from evengraph.core.threads import usable_cores
@@ -284,12 +285,7 @@ def _process_memory(name: str) -> float | None:
 @contextmanager
 def connected_ray(address: str | None = None) -> Iterator[Any]:
     """The module `ray`, connected to a cluster; a connection that exists is used and left open."""
-    try:
-        import ray
-    except ImportError:
-        message = "Ray is not installed; try: pip install 'evengraph[ray]'."
-        raise MissingPackageError(message) from None
-
+    ray = import_optional("ray", "'.[ray]'")
     started = not ray.is_initialized()
     if started:
         new = {} if address else {"include_dashboard": False}

@@ -441,7 +441,9 @@ def place_nodes(method: Method, task: Task, probabilities: Tensor) -> dict[str, 
         embeddings, clusters = method.embeddings()
     step = -(-task.graph.num_nodes // MOST_NODES)
     nodes = torch.arange(0, task.graph.num_nodes, step)
-    layout = import_tsne()(init="pca", perplexity=min(30, (nodes.numel() - 1) / 3), random_state=0)
+    from sklearn.manifold import TSNE  # takes a second
+
+    layout = TSNE(init="pca", perplexity=min(30, (nodes.numel() - 1) / 3), random_state=0)
     plane = torch.from_numpy(layout.fit_transform(embeddings.cpu()[nodes].numpy()))
     plane = plane - plane.amin(0)
     plane = 100 * plane / plane.amax(0).clamp(min=1e-9)
@@ -455,13 +457,3 @@ def place_nodes(method: Method, task: Task, probabilities: Tensor) -> dict[str, 
         "class_names": list(task.class_names),
         "of": "embeddings" if hasattr(method, "embeddings") else "probabilities",
     }
-
-
-def import_tsne() -> Any:
-    """The class of scikit-learn; ValueError if that is not installed."""
-    try:
-        from sklearn.manifold import TSNE
-    except ImportError:
-        message = "A map needs scikit-learn; install it with: pip install 'evengraph[tables]'."
-        raise ValueError(message) from None
-    return TSNE

@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
-from importlib.util import find_spec
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -42,16 +41,9 @@ _CONTAINERS = (*LISTS, dict)
 
 
 def import_pandas() -> Any:
-    """Import pandas, or raise an error that says what to install for tables."""
-    try:
-        import pandas
-        import pyarrow  # noqa: F401
+    """The module, imported on first use."""
+    import pandas
 
-        if find_spec("sklearn") is None:  # only fitting needs it, and importing it takes long
-            raise ImportError
-    except ImportError:
-        needs = "Tables need pandas, pyarrow and scikit-learn"
-        raise ValueError(f"{needs}: pip install 'evengraph[tables]'.") from None
     return pandas
 
 

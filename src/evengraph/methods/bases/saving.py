@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import safetensors.torch
 import torch
 from torch import Tensor, nn
 
@@ -67,7 +68,7 @@ def write_model(
     check_model_folder(folder)
     # a copy of each: safetensors refuses tensors that share memory
     plain = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
-    content: bytes = _safetensors().save(plain)
+    content: bytes = safetensors.torch.save(plain)
     digest = hashlib.sha256(content).hexdigest()
     name = f"tensors-{digest[:12]}.safetensors"
     main = {"format": FORMAT, "evengraph": _version(), **about}
@@ -214,18 +215,10 @@ def _tensors(folder: Path, about: dict[str, Any]) -> dict[str, Tensor]:
     if hashlib.sha256(content).hexdigest() != expected["sha256"]:
         raise ValueError(f"{path} is damaged: it is not what was saved. Copy or save it again.")
     try:
-        tensors: dict[str, Tensor] = _safetensors().load(content)
+        tensors: dict[str, Tensor] = safetensors.torch.load(content)
     except Exception as error:  # of safetensors, which has a class of its own, or of torch
         raise ValueError(f"{path} is damaged: {first_line(error)}.") from None
     return tensors
-
-
-def _safetensors() -> Any:
-    try:
-        import safetensors.torch
-    except ImportError:
-        raise ValueError("safetensors is not installed; try: pip install safetensors.") from None
-    return safetensors.torch
 
 
 def _as_json(content: dict[str, Any]) -> str:
