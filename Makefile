@@ -43,10 +43,10 @@ HELP := (echo "The installation stopped half-way: see the lines above. It needs 
 	@echo "Setting up .venv; this takes a minute or two."
 	@$(PYTHON) -m venv .venv || (echo "On Debian and Ubuntu: apt install python3-venv." >&2; $(HELP))
 	@$(PIP_LOCKED) --require-hashes -r requirements-cpu.lock 2>/dev/null || true
-	$(PIP_LOCKED) --require-hashes -r requirements-dev.lock || $(HELP)
+	@$(PIP_LOCKED) --require-hashes -r requirements-dev.lock || $(HELP)
 	@if grep -qs "^Requires-Dist: nvidia" .venv/lib/python*/site-packages/torch-*.dist-info/METADATA; then \
 		$(PIP_LOCKED) --require-hashes -r requirements-cuda.lock || $(HELP); fi
-	$(PIP_LOCKED) --no-build-isolation -e . || $(HELP)
+	@$(PIP_LOCKED) --no-build-isolation -e . || $(HELP)
 	@touch $@
 
 run: install
