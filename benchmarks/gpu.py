@@ -21,33 +21,22 @@ from benchmarks.epoch import gcn_step  # noqa: E402
 from benchmarks.timing import table  # noqa: E402
 from evengraph.core.task import Task  # noqa: E402
 from evengraph.datasets import load, toy  # noqa: E402
-from evengraph.fast.replicas import Fit, Replicas  # noqa: E402
-from evengraph.fast.supervised import SupervisedReplicas  # noqa: E402
-from evengraph.fast.unignn import UnifiedReplicas  # noqa: E402
+from evengraph.fast.replicas import Fit, batching, train_batch  # noqa: E402
+from evengraph.fast.unignn import UnifiedBatch  # noqa: E402
 from evengraph.methods import GCN, UniGNN  # noqa: E402
 from evengraph.methods.bases.method import reset  # noqa: E402
 from evengraph.splits import Natural, Step  # noqa: E402
 
 TOGETHER = 64
-REPLAYS = 40  # per measurement: the record holds 50 epochs
+REPLAYS = 40  # per measurement
+SHORT, LONG = 20, 120  # epochs
+LIMITS: dict[str, Any] = {"patience": 10**6, "recluster_every": 0, "memory_limit": 2**36}
 
 
 def gcn_milliseconds(task: Task) -> float:
     """One training step of a two-layer PyG GCN, hidden 64, dense features."""
     step = gcn_step(task)
     return _milliseconds(lambda: [step() for _ in range(REPLAYS)]) / REPLAYS
-
-
-def epoch_milliseconds(engine: Replicas) -> float:
-    """One epoch of all runs of an engine whose epoch has been recorded."""
-
-    def replay() -> None:
-        engine.row.zero_()
-        for _ in range(REPLAYS):
-            assert engine.graph is not None
-            engine.graph.replay()
-
-    return _milliseconds(replay) / REPLAYS
 
 
 def _milliseconds(task: Callable[[], object]) -> float:
@@ -61,35 +50,39 @@ def _milliseconds(task: Callable[[], object]) -> float:
     return 1000 * median(spent[2:])
 
 
-def unified(task: Task, count: int, alpha: int = 2) -> UnifiedReplicas:
-    """An engine with `count` runs of Uni-GNN, after some epochs."""
-    models = [UniGNN(alpha=alpha, max_epochs=20, memory_limit=2**36) for _ in range(count)]
-    fits = [Fit(_reset(model, task), task, seed) for seed, model in enumerate(models)]
-    engine = UnifiedReplicas(fits, count)
-    for _ in engine.steps():
-        pass
-    return engine
+def unified(task: Task, count: int, alpha: int = 2) -> tuple[float, UnifiedBatch]:
+    """Milliseconds per epoch of `count` runs of Uni-GNN, and their batch."""
+    return _batch(lambda epochs: UniGNN(alpha=alpha, max_epochs=epochs, **LIMITS), task, count)
 
 
-def plain(task: Task, count: int) -> SupervisedReplicas:
-    """An engine with `count` runs of GCN, after some epochs."""
-    models = [GCN(max_epochs=20) for _ in range(count)]
-    fits = [Fit(_reset(model, task), task, seed) for seed, model in enumerate(models)]
-    engine = SupervisedReplicas(fits, count)
-    for _ in engine.steps():
-        pass
-    return engine
+def plain(task: Task, count: int) -> float:
+    """Milliseconds per epoch of `count` runs of GCN."""
+    return _batch(lambda epochs: GCN(max_epochs=epochs, patience=10**6), task, count)[0]
 
 
-def _reset(model: Any, task: Task) -> Any:
-    reset(model, task)
-    return model
+def _batch(make: Callable[[int], Any], task: Task, count: int) -> tuple[float, Any]:
+    """Long fits less short ones, so that neither setting up nor recording counts."""
+    spent = []
+    for epochs in (SHORT, SHORT, LONG):  # the first compiles kernels
+        models = [make(epochs) for _ in range(count)]
+        for model in models:
+            reset(model, task)
+        fits = [Fit(model, task, seed) for seed, model in enumerate(models)]
+        kind = batching(models[0])
+        assert kind is not None
+        torch.cuda.synchronize()
+        start, batch = perf_counter(), kind(fits)
+        train_batch(batch)
+        torch.cuda.synchronize()
+        spent.append(perf_counter() - start)
+    return 1000 * (spent[2] - spent[1]) / (LONG - SHORT), batch
 
 
-def floor_milliseconds(engine: UnifiedReplicas) -> float:
+def floor_milliseconds(batch: UnifiedBatch) -> float:
     """Lower bound of the time of an epoch."""
-    work = floor.steps(engine.inputs, engine.num_classes, 64, engine.slots, few=engine.few)
-    return floor.milliseconds(work, engine.alive.device)
+    runs, device = len(batch.fits), batch.labels.device
+    work = floor.steps(batch.inputs, batch.num_classes, 64, runs, few=False)
+    return floor.milliseconds(work, device)
 
 
 def small() -> None:
@@ -99,15 +92,15 @@ def small() -> None:
         task = Step(minority=1 if name == "pubmed" else 3)(load(name), seed=5).to("cuda")
         step = gcn_milliseconds(task)
         for alpha in (1, 2):
-            engine = unified(task, 1, alpha)
-            one, least = epoch_milliseconds(engine), floor_milliseconds(engine)
+            one, batch = unified(task, 1, alpha)
+            least = floor_milliseconds(batch)
             rows.append([name, alpha, step, one, one / step, least, one / least])
-            engine = unified(task, TOGETHER, alpha)
-            all_, least = epoch_milliseconds(engine), floor_milliseconds(engine)
+            all_, batch = unified(task, TOGETHER, alpha)
+            least = floor_milliseconds(batch)
             many.append(
                 [name, f"Uni-GNN {alpha}", one, all_, TOGETHER * one / all_, least, all_ / least]
             )
-        one, all_ = (epoch_milliseconds(plain(task, count)) for count in (1, TOGETHER))
+        one, all_ = (plain(task, count) for count in (1, TOGETHER))
         many.append([name, "GCN", one, all_, TOGETHER * one / all_, "", ""])
     table(
         "one run, milliseconds per epoch (target: at most 1.5 times a PyG GCN step)",
@@ -133,12 +126,12 @@ def large() -> None:
         task = Natural()(make(), seed=5).to("cuda")
         step = gcn_milliseconds(task)
         torch.cuda.reset_peak_memory_stats()
-        engine = unified(task, 1, alpha)
-        one, least = epoch_milliseconds(engine), floor_milliseconds(engine)
-        pairs = engine.inputs.structural.matrix.values().numel()
+        one, batch = unified(task, 1, alpha)
+        least = floor_milliseconds(batch)
+        pairs = batch.inputs.structural.matrix.values().numel()
         peak = torch.cuda.max_memory_allocated() / 2**30
         rows.append([name, alpha, f"{pairs:,}", step, one, one / step, least, one / least, peak])
-        del engine, task
+        del batch, task
         torch.cuda.empty_cache()
     table(
         "one run on larger graphs, milliseconds per epoch (target at 1M: within 2 times the floor)",

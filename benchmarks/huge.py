@@ -24,8 +24,7 @@ from torch_geometric.data import Data
 from benchmarks.timing import table
 from evengraph.core.task import Task
 from evengraph.fast import unignn
-from evengraph.fast.replicas import Replicas, batching
-from evengraph.fast.unignn import UnifiedReplicas
+from evengraph.fast.unignn import UnifiedBatch
 from evengraph.methods import METHODS
 from evengraph.methods.bases.method import Method
 from evengraph.nn.members import Views
@@ -68,9 +67,8 @@ class Clock:
 
     def __init__(self, device: torch.device) -> None:
         self.device, self.stages = device, dict[str, float]()
-        self.recorded = False  # epochs come in groups, see `advance`
         self.first_epoch: float | None = None
-        self.epochs: list[float] = []  # seconds of one, by group of epochs
+        self.epochs: list[float] = []  # seconds of each
         self.start = self.last = perf_counter()
 
     def now(self) -> float:
@@ -90,26 +88,12 @@ class Clock:
 
         return run
 
-    def advance(self, original: Callable[..., None]) -> Callable[..., None]:
-        """Recorded epochs: the first one alone, then the others in groups."""
-
-        def run(engine: Replicas, epochs: int) -> None:
-            if self.first_epoch is None:
-                original(engine, 1)
-                self.first_epoch, epochs = self.now(), epochs - 1
-            if epochs > 0:
-                before = self.now()
-                original(engine, epochs)
-                self.epochs.append((self.now() - before) / epochs)
-
-        return run
-
     def on_epoch(self, history: History) -> None:
-        """Epochs of a method that is not recorded."""
+        """An epoch has ended."""
         now = self.now()
         if self.first_epoch is None:
             self.first_epoch = now
-        elif not self.recorded:
+        else:
             self.epochs.append(now - self.last)
         self.last = now
 
@@ -119,11 +103,10 @@ def watched(clock: Clock, kind: type[Method]) -> Iterator[None]:
     """Time the parts of a fit."""
     owner: Any = unignn if kind.__name__ == "UniGNN" else Views
     name, stage = ("connect", "matrices") if owner is unignn else ("forward", "views")
-    advance, pause = Replicas._advance, UnifiedReplicas.pause
+    clusters = _method(clock.timed("clusters", UnifiedBatch.before))
     with (
         patch.object(owner, name, _method(clock.timed(stage, getattr(owner, name)))),
-        patch.object(Replicas, "_advance", _method(clock.advance(advance))),
-        patch.object(UnifiedReplicas, "pause", _method(clock.timed("clusters", pause))),
+        patch.object(UnifiedBatch, "before", clusters),
     ):
         yield
 
@@ -139,7 +122,6 @@ def measure(task: Task, method: Method, device: torch.device) -> list[object]:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
     clock = Clock(device)
-    clock.recorded = device.type == "cuda" and batching(method) is not None
     moved = clock.timed("transfer", task.to)(device) if device.type == "cuda" else task
     with watched(clock, type(method)):
         method.fit(moved, seed=0, on_epoch=clock.on_epoch, progress=False)

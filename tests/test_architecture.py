@@ -50,6 +50,7 @@ FORMS = {f"evengraph.fast.{name}" for name in ("replicas", "supervised", "unignn
 ADAPTERS = {
     "disk/learners.py",
     "fast/__init__.py",
+    "fast/replicas.py",
     "fast/supervised.py",
     "fast/unignn.py",
     "pipeline/attribution.py",

@@ -12,17 +12,13 @@ from torch_geometric.utils import to_undirected
 from evengraph import metrics
 from evengraph.core.rng import generator, seeded
 from evengraph.datasets import toy
-from evengraph.fast.kmeans import flatten_clusters
-from evengraph.fast.replicas import stacked
-from evengraph.fast.subsets import make_subset, neighbour_mask
 from evengraph.fast.unignn import UnifiedNetwork, connect
-from evengraph.methods import METHODS, Auto, UniGNN, Unison, fit_many
+from evengraph.methods import GCN, METHODS, Auto, UniGNN, Unison, fit_many
 from evengraph.metrics.multiclass import stopping_score
 from evengraph.ops.pseudo import balanced_pseudo_labels
 from evengraph.ops.semantic import (
     cluster_means,
     kmeans,
-    prepare_clusters,
     semantic_propagate,
     unit_rows,
 )
@@ -159,7 +155,7 @@ def test_the_validation_score_does_not_synchronise():
 
 @pytest.mark.parametrize("name", ["gcn", "unignn", "mlp", "iceberg"])
 def test_a_rare_class_selects_the_epoch_on_the_gpu(name):
-    task = rare_task().to(GPU)  # batched, batched with clusters, and recorded twice
+    task = rare_task().to(GPU)
     method = METHODS[name](max_epochs=30, patience=30).fit(task, seed=1)
     score = float(metrics.validation_score(method.predict_proba(task.graph), task))
     assert method.history_[0].best_score == pytest.approx(score, abs=1e-3)
@@ -170,7 +166,7 @@ def test_a_rare_class_selects_the_epoch_on_the_gpu(name):
     [{"stop_on": "loss"}, {"stop_on": "accuracy"}, {"mean_loss": True, "unit_rows": True}],
 )
 def test_readings_of_unignn_on_the_gpu(reading):
-    """Batched and recorded as every fit there; the best score is that of the fitted model."""
+    """The best score is that of the fitted model."""
     task = small_task().to(GPU)
     settings = {"max_epochs": 30, "clusters_per_class": 4, "cluster_starts": 3, **reading}
     method = UniGNN(**settings, recluster_every=7).fit(task, seed=1)
@@ -205,29 +201,6 @@ def test_the_network_of_unignn_and_its_gradients(dense, share):
         answers.append([logits, *gradients])
     for ours, theirs in zip(*answers, strict=True):
         torch.testing.assert_close(theirs.cpu(), ours, rtol=1e-4, atol=1e-4)
-
-
-def test_some_nodes_of_each_replica_alone():
-    net, inputs = network_and_inputs(small_task().graph, GPU, dropout=0.0)
-    together = stacked([net, net, net])
-    flat = flatten_clusters(together.clusters_1, 12)
-    clusters = prepare_clusters(flat, 36, torch.float32)
-    embeddings = normal(3, 150, 32, dtype=torch.float32).to(GPU).requires_grad_()
-    chosen = torch.rand(3, 150, generator=generator(0)).to(GPU) < 0.1
-    nodes = make_subset(chosen, 40)
-    near = make_subset(neighbour_mask(chosen, inputs.adjacency), 150)
-    some = together.subset_logits(embeddings, inputs, lambda *_: clusters, nodes, near)
-    every = together.logits(embeddings, inputs, lambda *_: clusters, dropout=True)
-    expected = [every[replica][chosen[replica]] for replica in range(3)]
-    found = [some[replica][nodes.nodes[replica] >= 0] for replica in range(3)]
-    torch.testing.assert_close(torch.cat(found), torch.cat(expected), rtol=1e-4, atol=1e-4)
-    weights = [embeddings, *together.parameters()]
-    ours = torch.autograd.grad(torch.cat(found).square().sum(), weights, allow_unused=True)
-    theirs = torch.autograd.grad(torch.cat(expected).square().sum(), weights, allow_unused=True)
-    assert sum(gradient is not None for gradient in ours) == 7
-    for one, other in zip(ours, theirs, strict=True):
-        if one is not None:
-            torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-3)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -306,27 +279,20 @@ def test_the_first_loss_is_that_of_the_cpu(name):
     assert losses[0] == pytest.approx(losses[1], rel=1e-3)
 
 
-def test_runs_side_by_side_end_as_alone():
+@pytest.mark.parametrize("kind", [GCN, UniGNN])
+def test_runs_side_by_side_end_as_alone(kind):
     task = small_task().to(GPU)
-    settings = [
-        {"clusters_per_class": k, "threshold": t, "recluster_every": e}
-        for k, t, e in ((3, 0.5, 10), (5, 0.4, 20), (4, 0.5, 0))
-    ]
-    common = {"max_epochs": 25, "patience": 25, "hidden": 16}
-    together = [UniGNN(**common, **one) for one in settings]
-    told = []
-    fit_many(together, [task] * 3, seeds=[1, 2, 3], slots=2, on_fit=told.append)
-    assert sorted(told) == [0, 1, 2]
-    for method, one, seed in zip(together, settings, [1, 2, 3], strict=True):
-        alone = UniGNN(**common, **one).fit(task, seed=seed)
+    fields = {"max_epochs": 40, "patience": 15, "hidden": 16}
+    together, told = [kind(**fields) for _ in range(5)], []
+    fit_many(together, [task] * 5, seeds=range(5), on_fit=told.append)
+    assert sorted(told) == [0, 1, 2, 3, 4]
+    for seed, method in enumerate(together):
+        alone = kind(**fields).fit(task, seed=seed)
         ours, theirs = method.history_[0], alone.history_[0]
         assert ours.loss[:10] == pytest.approx(theirs.loss[:10], rel=1e-2)
         assert ours.epochs == theirs.epochs
-        assert method.is_fitted
-        probabilities = method.predict_proba(task.graph)
-        torch.testing.assert_close(
-            probabilities, alone.predict_proba(task.graph), rtol=0, atol=0.05
-        )
+        found, expected = (one.predict_proba(task.graph) for one in (method, alone))
+        torch.testing.assert_close(found, expected, rtol=0, atol=0.05)
 
 
 @pytest.mark.parametrize("every", [1, 7, 50])
@@ -340,12 +306,14 @@ def test_a_recorded_epoch_beside_clustering_gives_the_same_bits(every):
 
 
 RECORDABLE = {
+    "unignn": {"recluster_every": 7, "clusters_per_class": 3},
     "renode": {},
     "renode with TAM": {"margin": "tam"},
     "renode on a plain network": {"network": "plain"},
     "focal": {},
     "balancedsoftmax": {"margin": "tam"},
-    "gcn": {"backbone": "sage"},
+    "gcn": {},
+    "gcn with means": {"backbone": "sage"},
     "gcn with attention": {"backbone": "gat", "network": "plain"},
     "oversampling": {},
     "smote": {"sound": True},
@@ -371,8 +339,8 @@ def recorded_fit(name, **fields):
 @pytest.mark.parametrize("name", RECORDABLE)
 def test_replaying_a_recorded_epoch_is_training(name, monkeypatch):
     fields = {"dropout": 0.0, "learning_rate": 0.01}  # noise is drawn in another order
-    counted, record = [], loop._RecordedStep
-    monkeypatch.setattr(loop, "_RecordedStep", lambda *call: counted.append(1) or record(*call))
+    counted, record = [], loop.RecordedStep
+    monkeypatch.setattr(loop, "RecordedStep", lambda *call: counted.append(1) or record(*call))
     recorded, found = recorded_fit(name, **fields)
     assert counted
     monkeypatch.setattr("evengraph.training.loop.RECORD_AFTER", 10**6)
@@ -383,7 +351,7 @@ def test_replaying_a_recorded_epoch_is_training(name, monkeypatch):
     torch.testing.assert_close(found, expected, rtol=0, atol=0.05)
 
 
-@pytest.mark.parametrize("name", ["renode", "mlp", "iceberg"])
+@pytest.mark.parametrize("name", ["unignn", "gcn", "renode", "mlp", "iceberg"])
 def test_a_recorded_epoch_draws_new_noise_every_time(name):
     fitted, _ = recorded_fit(name, learning_rate=1e-12, weight_decay=0.0, dropout=0.5)
     replayed = fitted.history_[0].loss[loop.RECORD_AFTER + 1 :]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evengraph.core.rng import seeded
-from evengraph.fast.dropout import _device_dropout, relu_dropout
+from evengraph.fast.dropout import Noise, _device_dropout, relu_dropout
 from small_graphs import normal
 
 RATES = [0.1, 0.25, 0.5, 0.8]
@@ -75,3 +75,27 @@ def test_a_random_word_is_drawn_for_eight_values(shape, words):
     with seeded(0):
         torch.empty(words, dtype=torch.int64).random_(-(2**63), None)
         assert torch.rand(1) == after
+
+
+def test_streams_depend_on_their_seed_and_call_alone():
+    shape = 3, 50, 7
+    first, other = Noise(torch.tensor([4, 5, 6])), Noise(torch.tensor([6, 4]))
+    drawn = [first.bytes(shape) for _ in range(2)]
+    assert not torch.equal(*drawn)
+    for draw in drawn:
+        assert torch.equal(other.bytes((2, *shape[1:])), draw[[2, 0]])
+    values = Noise(torch.arange(4)).bytes((4, 1000, 25)).float()
+    assert len({tuple(row) for row in values[:, 0].tolist()}) == 4
+    assert values.mean((1, 2)).tolist() == pytest.approx([127.5] * 4, abs=2)
+    assert values.var((1, 2)).tolist() == pytest.approx([(256**2 - 1) / 12] * 4, rel=0.03)
+
+
+def test_noise_of_runs_and_its_gradient():
+    x = normal(2, 400, 30).requires_grad_()
+    noise = Noise(torch.tensor([1, 2]))
+    value = relu_dropout(x, 0.25, training=True, noise=noise)
+    passed = value > 0
+    assert float(passed[x > 0].float().mean()) == pytest.approx(0.75, abs=0.02)
+    torch.testing.assert_close(value, torch.where(passed, x / 0.75, 0.0))
+    (gradient,) = torch.autograd.grad(value.sum(), x)
+    torch.testing.assert_close(gradient, passed.double() / 0.75)

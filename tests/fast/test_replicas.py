@@ -1,23 +1,21 @@
 """Runs side by side: each ends as it would have ended alone."""
 
 import dataclasses
-import os
-import signal
 
 import pytest
 import torch
 
-from evengraph.fast import replicas
 from evengraph.fast.replicas import (
     Fit,
     batching,
     can_replicate,
     fit_as_batch,
-    fit_batch,
+    runs_in_memory,
     share_batch,
+    train_batch,
 )
-from evengraph.fast.supervised import SupervisedReplicas
-from evengraph.fast.unignn import UnifiedReplicas
+from evengraph.fast.supervised import SupervisedBatch
+from evengraph.fast.unignn import UnifiedBatch
 from evengraph.methods import (
     GCN,
     METHODS,
@@ -30,30 +28,21 @@ from evengraph.methods import (
 )
 from evengraph.methods.bases.method import reset
 from evengraph.metrics.multiclass import rare_class, validation_score
+from evengraph.training import loop
 from small_graphs import rare_task, small_task
 
 # Without dropout, whose noise on the CPU comes from one stream for all.
 COMMON = {"dropout": 0.0, "max_epochs": 30, "patience": 12, "hidden": 16}
-SETTINGS = [
-    {"clusters_per_class": 3, "threshold": 0.5, "recluster_every": 10},
-    {"clusters_per_class": 5, "threshold": 0.4, "recluster_every": 20},
-    {"clusters_per_class": 3, "threshold": 0.6, "recluster_every": 0},
-    {"clusters_per_class": 4, "threshold": 0.5, "recluster_every": 10, "pseudo_weight": 0.5},
-    {"clusters_per_class": 3, "threshold": 0.5, "recluster_every": 30, "class_weights": False},
-]
+CLUSTERED = COMMON | {"clusters_per_class": 3, "threshold": 0.5, "recluster_every": 10}
 
 
-def exhaust(steps):
-    for _ in steps:
-        pass
-
-
-def side_by_side(methods, tasks, seeds, slots):
+def side_by_side(methods, tasks, seeds):
     for method, task in zip(methods, tasks, strict=True):
         reset(method, task)
     hidden = [task.hide_test_labels() for task in tasks]
-    fits = [Fit(*parts) for parts in zip(methods, hidden, seeds, strict=True)]
-    exhaust(fit_batch(fits, slots))
+    train_batch(
+        batching(methods[0])([Fit(*parts) for parts in zip(methods, hidden, seeds, strict=True)])
+    )
     for method in methods:
         method.fitted_ = True
 
@@ -70,84 +59,16 @@ def check_equal(methods, tasks, seeds):
         )
 
 
-@pytest.mark.parametrize("slots", [1, 2, 5])
-def test_settings_and_seeds_side_by_side(slots):
-    methods = [UniGNN(**COMMON, **settings) for settings in SETTINGS]
-    task, seeds = small_task(), [3, 4, 5, 6, 7]
-    swapped = dataclasses.replace(task, train=task.val, val=task.train)
-    tasks = [task, swapped, task, task, swapped]  # a slot forgets the run before
-    side_by_side(methods, tasks, seeds, slots)
-    check_equal(methods, tasks, seeds)
-
-
-@pytest.mark.parametrize("make", [lambda: GCN(**COMMON), lambda: UniGNN(**COMMON, **SETTINGS[0])])
+@pytest.mark.parametrize(
+    "make", [lambda: GCN(**COMMON), lambda: UniGNN(**COMMON, clusters_per_class=3)]
+)
 def test_a_rare_class_selects_the_epoch(make):
-    balanced = small_task(2, num_nodes=300)
-    tasks = [rare_task(0), balanced, rare_task(1), balanced]
-    for task in tasks[1:]:
-        task.graph.x, task.graph.edge_index = tasks[0].graph.x, tasks[0].graph.edge_index
-    methods, seeds = [make() for _ in tasks], [3, 4, 5, 6]
-    assert [rare_class(task) for task in tasks] == [1, None, 1, None]
-    side_by_side(methods, tasks, seeds, 2)
-    check_equal(methods, tasks, seeds)
-
-
-@pytest.mark.parametrize("kind", [UnifiedReplicas, SupervisedReplicas])
-def test_free_slots_are_given_up(monkeypatch, kind):
-    monkeypatch.setattr(replicas, "MIN_SLOTS", 1)
-    monkeypatch.setattr(replicas, "SYNC_EVERY", 3 if kind is UnifiedReplicas else 1)
-    left, shrink = [], kind._shrink
-    monkeypatch.setattr(kind, "_shrink", lambda self, on: left.append([*on]) or shrink(self, on))
-    common, task = COMMON | {"max_epochs": 90, "patience": 5}, small_task()
-    if kind is UnifiedReplicas:
-        tasks, seeds = [task] * 5, [3, 4, 5, 6, 7]
-        methods = [UniGNN(**common, **settings) for settings in SETTINGS]
-    else:
-        swapped = dataclasses.replace(task, train=task.val, val=task.train)
-        tasks, seeds = [task, other_split(task), swapped, task], [7, 6, 5, 4]
-        methods = [Reweight(**common) for _ in tasks]
-    side_by_side(methods, tasks, seeds, len(tasks))
-    assert any(slots != list(range(len(slots))) for slots in left)  # runs had to move
-    check_equal(methods, tasks, seeds)
-
-
-def test_ctrl_c_waits_until_runs_have_moved(monkeypatch):
-    whole = UnifiedReplicas.on_shrink
-
-    def interrupted(self, slots):
-        os.kill(os.getpid(), signal.SIGINT)
-        for _ in range(100):  # the interrupt would come in one of these lines
-            pass
-        whole(self, slots)
-
-    monkeypatch.setattr(replicas, "MIN_SLOTS", 1)
-    monkeypatch.setattr(replicas, "SYNC_EVERY", 3)
-    monkeypatch.setattr(UnifiedReplicas, "on_shrink", interrupted)
-    common = COMMON | {"max_epochs": 90, "patience": 5}
-    methods = [UniGNN(**common, **settings) for settings in SETTINGS]
-    task = small_task()
-    side_by_side(methods, [task] * 5, [3, 4, 5, 6, 7], 5)  # all had begun: it is not passed on
-    assert any(method.history_[0].interrupted for method in methods)
-    for method in methods:
-        assert method.predict_proba(task.graph).isfinite().all()
-
-
-@pytest.mark.parametrize("kind", ["balanced", "none"])
-def test_the_examples_alone_give_the_same(monkeypatch, kind):
-    def few(self, *args, **options):
-        begin(self, *args, **options)
-        self.few, self.limits = True, (self.limits[0], self.labels.shape[1])
-
-    begin = UnifiedReplicas.__init__
-    monkeypatch.setattr(UnifiedReplicas, "__init__", few)
-    settings = [
-        {**one, "pseudo_labels": kind, "layers": 2 + i % 2} for i, one in enumerate(SETTINGS)
-    ]
-    for chosen in (settings[::2], settings[1::2]):
-        methods = [UniGNN(**COMMON, **one) for one in chosen]
-        tasks, seeds = [small_task()] * len(methods), range(3, 3 + len(methods))
-        side_by_side(methods, tasks, seeds, 2)
-        check_equal(methods, tasks, seeds)
+    task = rare_task()
+    assert rare_class(task) is not None
+    methods, tasks = [make(), make()], [task, small_task(2)]
+    tasks[1] = dataclasses.replace(task, train=task.val, val=task.train)
+    side_by_side(methods, tasks, [1, 2])
+    check_equal(methods, tasks, [1, 2])
 
 
 def other_split(task):
@@ -158,90 +79,33 @@ def other_split(task):
     return dataclasses.replace(task, train=train, test=test)
 
 
-@pytest.mark.parametrize("kind", ["balanced", "all", "none"])
-@pytest.mark.parametrize("encoders", ["both", "structural", "semantic"])
-def test_splits_and_ablations(kind, encoders):
-    settings = COMMON | {"pseudo_labels": kind, "encoders": encoders, "clusters_per_class": 4}
-    methods = [UniGNN(recluster_every=10, **settings) for _ in range(3)]
-    tasks = [small_task(), other_split(small_task()), small_task()]
-    tasks[0] = smaller_validation(tasks[0])  # the first decides nothing for the others
-    side_by_side(methods, tasks, [0, 1, 2], 2)
-    check_equal(methods, tasks, [0, 1, 2])
-
-
-def test_a_cpu_trains_one_run_at_a_time():
-    assert not can_replicate(torch.device("cpu"))
-    assert not fit_as_batch(GCN(), small_task(), seed=0)
-
-
-@pytest.mark.parametrize("last", [15, None])
-def test_callbacks_hear_of_every_epoch_and_ctrl_c_keeps_the_best_weights(last):
-    method, task, heard = UniGNN(**COMMON, **SETTINGS[0]), small_task(), []
-
-    def stop(history):
-        heard.append(history.epochs)
-        if history.epochs == last:
-            raise KeyboardInterrupt
-
-    reset(method, task)
-    method._callbacks = [stop]
-    exhaust(fit_batch([Fit(method, task.hide_test_labels(), 3)], 1))
-    method.fitted_ = True
-    history = method.history_[0]
-    assert history.interrupted == (last is not None)
-    assert heard == list(range((last or history.epochs) + 1))
-    assert 15 <= history.epochs <= 30  # the GPU may have been some epochs ahead
-    score = validation_score(method.predict_proba(task.graph), task)
-    assert float(score) == pytest.approx(history.best_score, abs=1e-6)
-
-
-def test_an_interrupt_before_the_first_epoch_is_passed_on(monkeypatch):
-    def stop(*arguments, **options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("evengraph.fast.unignn.kmeans", stop)
-    method, task = UniGNN(**COMMON, **SETTINGS[0]), small_task()
-    reset(method, task)
-    with pytest.raises(KeyboardInterrupt):
-        exhaust(fit_batch([Fit(method, task.hide_test_labels(), 3)], 1))
-
-
-SHORT = [{"max_epochs": 0}, {"max_epochs": 1}, {"max_epochs": 9, "patience": 0}]
-
-
-@pytest.mark.parametrize(
-    ("every", "limits"), [(1, {}), (7, {}), (10**6, {}), *((1, s) for s in SHORT)]
-)
-def test_any_interval_of_clustering_and_short_runs(every, limits):
-    settings = COMMON | {"clusters_per_class": 3} | limits
-    methods = [UniGNN(**settings, recluster_every=number) for number in (every, 0, 10)]
-    side_by_side(methods, [small_task()] * 3, [3, 4, 5], 2)
-    check_equal(methods, [small_task()] * 3, [3, 4, 5])
-
-
-def test_a_run_that_diverges_is_said_so_and_spoils_no_other(monkeypatch):
-    start = UnifiedReplicas._start
-
-    def broken(self, slot, run):
-        if run.method.threshold == 0.45:
-            run.net.weights[0]["structural"].data.fill_(torch.nan)
-        start(self, slot, run)
-
-    monkeypatch.setattr(UnifiedReplicas, "_start", broken)
-    task, settings = small_task(), {"clusters_per_class": 3, "recluster_every": 10}
-    methods = [UniGNN(**COMMON, **settings, threshold=t) for t in (0.5, 0.45, 0.5)]
-    with pytest.raises(FloatingPointError, match="nan in epoch 0; try a smaller learning_rate"):
-        side_by_side(methods, [task] * 3, [3, 4, 5], 3)
-    methods[0].fitted_ = methods[2].fitted_ = True
-    check_equal([methods[0], methods[2]], [task, task], [3, 5])
-    assert not methods[1].history_
-
-
 def smaller_validation(task):
     """The same task with three validation nodes fewer."""
     fewer = task.val.clone()
     fewer[fewer.nonzero()[:3]] = False
     return dataclasses.replace(task, val=fewer)
+
+
+def three_tasks():
+    return [smaller_validation(small_task()), other_split(small_task()), small_task()]
+
+
+SETTINGS = [
+    *({"pseudo_labels": kind} for kind in ("balanced", "all", "none")),
+    *({"encoders": name, "layers": 3} for name in ("both", "structural", "semantic")),
+    *({"recluster_every": every} for every in (0, 1, 7, 10**6)),
+    *({"max_epochs": most, "patience": patience} for most, patience in ((0, 9), (1, 9), (9, 0))),
+    {"unit_rows": True, "mean_loss": True, "cluster_starts": 3},
+    {"stop_on": "loss"},
+    {"stop_on": "accuracy", "class_weights": False, "share_embeddings": False},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_splits_and_settings_of_unignn(settings):
+    methods, seeds = [UniGNN(**CLUSTERED | settings) for _ in range(3)], [3, 4, 5]
+    side_by_side(methods, three_tasks(), seeds)
+    check_equal(methods, three_tasks(), seeds)
 
 
 LABELLED = {
@@ -253,20 +117,94 @@ LABELLED = {
     "logitadjustment": lambda **settings: LogitAdjustment(tau=0.5, **settings),
     "pcsoftmax": PCSoftmax,
     "classbalanced": ClassBalanced,
-    "plain": lambda **settings: GCN(network="plain", **settings),
+    "plain": lambda **settings: GCN(network="plain", weight_decay=0.1, **settings),
 }
 
 
-@pytest.mark.parametrize("slots", [1, 2, 4])
 @pytest.mark.parametrize("name", LABELLED)
-def test_methods_of_labelled_nodes(name, slots):
-    task = small_task()
-    tasks = [smaller_validation(task), other_split(task), task, task]
-    methods, seeds = [LABELLED[name](**COMMON) for _ in tasks], [0, 1, 2, 3]
-    side_by_side(methods, tasks, seeds, slots)
-    check_equal(methods, tasks, seeds)
+def test_methods_of_labelled_nodes(name):
+    methods, seeds = [LABELLED[name](**COMMON) for _ in range(3)], [0, 1, 2]
+    side_by_side(methods, three_tasks(), seeds)
+    check_equal(methods, three_tasks(), seeds)
     losses = [tuple(method.history_[0].loss) for method in methods]
     assert len(set(losses)) == len(losses)
+
+
+@pytest.mark.parametrize("make", [lambda: UniGNN(**CLUSTERED | {"dropout": 0.5}), GCN])
+def test_noise_and_what_follows_do_not_depend_on_company(make, monkeypatch):
+    kept = []
+    for kind in (UnifiedBatch, SupervisedBatch):
+        keep = kind.keep
+        monkeypatch.setattr(
+            kind, "keep", lambda self, rows, keep=keep: kept.append(rows) or keep(self, rows)
+        )
+    tasks = [small_task(), *three_tasks()]
+    together = [dataclasses.replace(make(), max_epochs=40, patience=8) for _ in tasks]
+    side_by_side(together, tasks, [0, 1, 2, 3])
+    assert kept  # some had stopped
+    for method, task, seed in zip(together, tasks, range(4), strict=True):
+        alone = dataclasses.replace(method)
+        side_by_side([alone], [task], [seed])
+        assert method.history_[0].loss == pytest.approx(alone.history_[0].loss, rel=1e-3, abs=1e-3)
+        found, expected = (one.predict_proba(task.graph) for one in (method, alone))
+        torch.testing.assert_close(found, expected, rtol=0, atol=0.02)
+
+
+def test_a_cpu_trains_one_run_at_a_time():
+    assert not can_replicate(torch.device("cpu"))
+    assert not fit_as_batch(GCN(), small_task(), seed=0)
+
+
+@pytest.mark.parametrize("last", [15, None])
+def test_callbacks_hear_of_every_epoch_and_ctrl_c_keeps_the_best_weights(last):
+    methods, task, heard = [UniGNN(**CLUSTERED) for _ in range(2)], small_task(), []
+
+    def stop(history):
+        heard.append(history.epochs)
+        if history.epochs == last:
+            raise KeyboardInterrupt
+
+    for method in methods:
+        reset(method, task)
+    methods[0]._callbacks = [stop]
+    train_batch(UnifiedBatch([Fit(one, task.hide_test_labels(), 3) for one in methods]))
+    for method in methods:
+        method.fitted_ = True
+        history = method.history_[0]
+        assert history.interrupted == (last is not None)
+        score = validation_score(method.predict_proba(task.graph), task)
+        assert float(score) == pytest.approx(history.best_score, abs=1e-6)
+    assert heard == list(range((last or methods[0].history_[0].epochs) + 1))
+
+
+def test_an_interrupt_before_the_first_epoch_is_passed_on(monkeypatch):
+    def stop(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("evengraph.fast.unignn.batched_kmeans", stop)
+    method, task = UniGNN(**CLUSTERED), small_task()
+    reset(method, task)
+    with pytest.raises(KeyboardInterrupt):
+        train_batch(UnifiedBatch([Fit(method, task.hide_test_labels(), 3)]))
+    assert not method.history_
+
+
+def test_a_run_that_diverges_is_said_so_and_spoils_no_other(monkeypatch):
+    network, made = UnifiedBatch.network, []
+
+    def broken(self, method):
+        made.append(network(self, method))
+        if len(made) == 2:
+            made[1].weights[0]["structural"].data.fill_(torch.nan)
+        return made[-1]
+
+    monkeypatch.setattr(UnifiedBatch, "network", broken)
+    task, methods = small_task(), [UniGNN(**CLUSTERED) for _ in range(3)]
+    with pytest.raises(FloatingPointError, match="nan in epoch 0; try a smaller learning_rate"):
+        side_by_side(methods, [task] * 3, [3, 4, 5])
+    methods[0].fitted_ = methods[2].fitted_ = True
+    check_equal([methods[0], methods[2]], [task, task], [3, 5])
+    assert not methods[1].history_
 
 
 BATCHED = {"gcn", "reweight", "balancedsoftmax", "logitadjustment", "pcsoftmax", "classbalanced"}
@@ -277,34 +215,25 @@ def test_which_methods_share_a_batch():
     assert batching(GCN(backbone="sage")) is None
     assert batching(BalancedSoftmax(margin="tam")) is None
     assert share_batch(GCN(), GCN())
-    assert share_batch(UniGNN(), UniGNN(threshold=0.7, clusters_per_class=3))
     assert not share_batch(METHODS["mlp"](), METHODS["mlp"]())
-    method = Reweight()
-    others = [Reweight(balance=True), Reweight(scale=2.0), Reweight(hidden=8), GCN()]
-    pairs = [*((method, other) for other in others), (UniGNN(), UniGNN(alpha=1))]
-    pairs += [(UniGNN(), UniGNN(mean_loss=True)), (UniGNN(), UniGNN(cluster_starts=2))]
-    for one, other in pairs:
-        assert not share_batch(one, other)
-        assert not share_batch(other, one)
+    for other in (Reweight(balance=True), Reweight(hidden=8), GCN()):
+        assert not share_batch(Reweight(), other)
+
+
+def test_as_many_runs_as_fit_into_memory(monkeypatch):
+    rooms = []
+    for free in (0, 10**9):
+        monkeypatch.setattr("evengraph.fast.replicas.free_memory", lambda device, free=free: free)
+        rooms.append(runs_in_memory(Fit(UniGNN(), small_task(), 0)))
+    assert rooms[0] == 1 < rooms[1]
 
 
 def test_a_recording_that_fails_leaves_runs_to_plain_steps(monkeypatch):
     class Fails:
-        def __init__(self, *parts):
+        def __init__(self, *parts, **options):
             raise RuntimeError("operation not permitted when stream is capturing")
 
     monkeypatch.setattr(torch.cuda, "CUDAGraph", object)
     monkeypatch.setattr(torch.cuda, "graph", Fails)
-    advance, recordable = UnifiedReplicas._advance, []
-
-    def recorded(self, epochs):
-        if self.recordable:
-            self._record()
-            recordable.append(self.recordable)
-        advance(self, epochs)
-
-    monkeypatch.setattr(UnifiedReplicas, "_advance", recorded)
-    methods = [UniGNN(**COMMON, **SETTINGS[0]) for _ in range(2)]
-    side_by_side(methods, [small_task()] * 2, [3, 4], 2)
-    assert recordable == [False]
-    check_equal(methods, [small_task()] * 2, [3, 4])
+    step = loop.Step(lambda: None, torch.optim.Adam([torch.zeros(1, requires_grad=True)]))
+    assert loop.recorded(step, None) is step

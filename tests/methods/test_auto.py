@@ -14,7 +14,7 @@ from evengraph.core.rng import generator
 from evengraph.core.task import folds
 from evengraph.methods import METHODS, Auto
 from evengraph.methods import auto as module
-from evengraph.methods.auto import Race
+from evengraph.methods.auto import Race, portfolio
 from evengraph.methods.bases.method import Committee, Method
 from evengraph.metrics.multiclass import validation_score
 from evengraph.pipeline.model_info import load_model
@@ -335,3 +335,26 @@ def test_it_says_whether_the_graph_helps(graph, alone, sentence):
     scores = [f"{100 * trial.score:.1f}" for trial in race.fitted]
     useless = f"The graph does not help, the best models reach {scores[0]} with it and {scores[1]}"
     assert first.startswith(f"{useless} without it: chose B (validation ") == (alone > graph)
+
+
+def test_every_declared_setting_is_a_candidate_with_and_without_the_graph():
+    task = small_task()
+    candidates = list(portfolio(task.graph).values())
+    declared = [(kind, entry) for kind in METHODS.values() for entry in kind.portfolio]
+    assert [type(candidate) for candidate in candidates] == [kind for kind, _ in declared]
+    for candidate, (kind, entry) in zip(candidates, declared, strict=True):
+        assert candidate == kind(**{**kind.graph_defaults(task.graph), **entry})
+    assert {candidate.uses_graph for candidate in candidates} == {True, False}
+    names = [candidate.full_title for candidate in candidates]
+    assert len(set(names)) == len(names)
+    method = Auto(max_epochs=6, patience=6).fit(task, seed=0)
+    assert {stage.stage for stage in method.history_} == set(names)
+    assert all(stage.max_epochs <= 6 and stage.patience <= 6 for stage in method.history_)
+
+
+def test_given_parameters_replace_those_of_the_portfolio():
+    graph = small_task().graph
+    found = portfolio(graph, {"boosting": {"columns": 3}})
+    assert {found[f"boosting hops={hops}"].columns for hops in (0, 2)} == {3}
+    equal = portfolio(graph, {"boosting": {"hops": 1}})
+    assert [name for name in equal if name.startswith("boosting")] == ["boosting"]

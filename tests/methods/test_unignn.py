@@ -9,12 +9,10 @@ from torch_geometric.data import Data
 from evengraph import fast
 from evengraph.cli.options import parse_settings
 from evengraph.fast import unignn as quick
-from evengraph.fast.replicas import Fit, fit_batch
 from evengraph.lab.reproduce import job_spec, known_runs, resolve
 from evengraph.lab.spec import Setup
 from evengraph.lab.store import Row
 from evengraph.methods import UniGNN, unignn
-from evengraph.methods.bases.method import reset
 from evengraph.metrics.multiclass import stopping_score
 from evengraph.ops.pseudo import balanced_pseudo_labels
 from evengraph.pipeline.model_info import load_model
@@ -324,35 +322,16 @@ def test_training_stops_by_what_was_asked_for(form):
         assert model.history_[0].best_score == pytest.approx(expected, rel=1e-5)
 
 
-def fit_as_batch(method, task):
-    reset(method, task)
-    for _ in fit_batch([Fit(method, task.hide_test_labels(), 3)], 1):
-        pass
-    return method
-
-
-@pytest.mark.parametrize("settings", [{"unit_rows": True, "mean_loss": True}, {"stop_on": "loss"}])
-def test_readings_hold_in_a_batch(settings):
-    """As one run, up to the noise of dropout, which is off, and rounding."""
-    fields = {"max_epochs": 8, "clusters_per_class": 4, "dropout": 0.0, "cluster_starts": 3}
-    method = fit_as_batch(UniGNN(**fields | settings), small_task())
-    alone = UniGNN(**fields | settings).fit(small_task(), seed=3)
-    assert method.alpha_ == alone.alpha_
-    assert method.history_[0].loss[0] == pytest.approx(alone.history_[0].loss[0], rel=1e-4)
-    assert method.history_[0].score[0] == pytest.approx(alone.history_[0].score[0], rel=1e-4)
-
-
-@pytest.mark.parametrize("fit", [fit_as_batch, lambda method, task: method.fit(task, seed=3)])
-def test_a_cluster_with_most_nodes_is_noted(fit):
+def test_a_cluster_with_most_nodes_is_noted():
     task = small_task()
     x = task.graph.x.clone()
     x[: int(0.8 * len(x))] = 1.0  # equal rows cannot be divided
     crowded = with_graph(task, x=x)
     note = "One of the 12 clusters of semantic layer 1 holds "
     for one, notes in ((task, 0), (crowded, 1)):
-        method = fit(UniGNN(max_epochs=1, clusters_per_class=4), one)
+        method = UniGNN(max_epochs=1, clusters_per_class=4).fit(one, seed=3)
         assert sum(text.startswith(note) for text in method.notes_) == notes
-    assert fit(UniGNN(max_epochs=1, encoders="structural"), crowded).notes_ in ([], ())
+    assert not UniGNN(max_epochs=1, encoders="structural").fit(crowded).notes_
 
 
 def test_unit_rows_hold_for_another_graph(form):

@@ -387,15 +387,14 @@ def test_masks_of_several_replicas_choose_the_same(num_nodes, num_classes, seed,
     probabilities = grid / grid.sum(2, keepdim=True)  # many are equal
     counts = torch.randint(1, 6, (replicas, num_classes), generator=stream)
     unlabelled = torch.rand(replicas, num_nodes, generator=stream) < 0.7
-    thresholds = torch.tensor([0.3, 0.4, 0.5])[:replicas].unsqueeze(1)
     wanted = counts.max(1, keepdim=True).values - counts
-    chosen, labels = select_pseudo_mask("balanced", probabilities, wanted, unlabelled, thresholds)
+    chosen, labels = select_pseudo_mask("balanced", probabilities, wanted, unlabelled, 0.4)
     for replica in range(replicas):
         nodes, classes = balanced_pseudo_labels(
             probabilities[replica],
             counts[replica],
             unlabelled[replica],
-            float(thresholds[replica]),
+            0.4,
         )
         assert chosen[replica].nonzero().flatten().tolist() == nodes.tolist()
         assert labels[replica][nodes].tolist() == classes.tolist()
@@ -409,9 +408,7 @@ def test_confidences_that_differ_by_the_last_bit_are_told_apart():
     wanted = torch.zeros(1, 9, dtype=torch.long)
     wanted[0, 8] = 1
     unlabelled = torch.ones(1, 2, dtype=torch.bool)
-    chosen, _ = select_pseudo_mask(
-        "balanced", probabilities, wanted, unlabelled, torch.tensor([[0.5]])
-    )
+    chosen, _ = select_pseudo_mask("balanced", probabilities, wanted, unlabelled, 0.5)
     assert chosen.tolist() == [[False, True]]
 
 
@@ -420,6 +417,6 @@ def test_an_unsure_node_of_one_class_does_not_count_for_another():
     probabilities = torch.tensor([[[0.4, 0.3, 0.3], [0.02, 0.95, 0.03], [0.03, 0.94, 0.03]]])
     everyone = torch.ones(1, 3, dtype=torch.bool)
     chosen, _ = select_pseudo_mask(
-        "balanced", probabilities, torch.tensor([[0, 1, 0]]), everyone, torch.tensor([[0.2]])
+        "balanced", probabilities, torch.tensor([[0, 1, 0]]), everyone, 0.2
     )
     assert chosen.tolist() == [[False, True, False]]

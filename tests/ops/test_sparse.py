@@ -22,7 +22,6 @@ from evengraph.ops.semantic import (
     nearest_mean,
     prepare_clusters,
     propagate_clusters,
-    propagate_halves,
     semantic_propagate,
     start_seeds,
     unit_rows,
@@ -42,7 +41,7 @@ from evengraph.ops.sparse import (
     undirected_adjacency,
     weighted_adjacency,
 )
-from evengraph.ops.structural import HostPaths, structural_adjacency
+from evengraph.ops.structural import Paths, structural_adjacency
 from evengraph.ops.synthesis import AttachedGraph, GraphWithCopies
 from small_graphs import (
     assert_same_product,
@@ -516,7 +515,7 @@ def test_several_blocks_give_the_same_matrix(graph, alpha):
 
 def test_blocks_cover_every_row_once_and_respect_their_size(monkeypatch):
     monkeypatch.setattr(structural, "BLOCK_ENTRIES", 10)
-    walks = HostPaths(structural.adjacency(random_edges(30, 60), 30), 2).walks
+    walks = Paths(structural.adjacency(random_edges(30, 60), 30), 2).walks
     rows = torch.randperm(30, generator=torch.Generator().manual_seed(0)).numpy()
     blocks = list(structural._blocks(walks, rows))
     assert len(blocks) > 3
@@ -539,7 +538,7 @@ def test_too_large_is_refused_before_building(monkeypatch):
     def build(*args):
         raise AssertionError("the matrix was built")
 
-    monkeypatch.setattr(HostPaths, "weights", build)
+    monkeypatch.setattr(Paths, "weights", build)
     star = edges([(0, i) for i in range(1, 200)] + [(i, 0) for i in range(1, 200)])
     # 200 nodes, all at most two steps apart
     expected = "alpha=2 would hold about 39,800 entries, 0.0 GiB, over .* a smaller alpha or raise"
@@ -560,27 +559,20 @@ def test_expected_size_is_near_when_refused_early(monkeypatch):
 def test_not_refused_when_only_the_cheap_bound_is_too_large():
     clique = edges([(i, j) for i in range(12) for j in range(12) if i != j])
     exact = 12 * 11 * 8  # a column index and a weight of four bytes each
-    assert HostPaths(structural.adjacency(clique, 12), 4).walks.sum() * 8 > exact
+    assert Paths(structural.adjacency(clique, 12), 4).walks.sum() * 8 > exact
     matrix = structural_adjacency(clique, 12, 4, memory_limit=exact)
     assert matrix.values().numel() == 12 * 11
     with pytest.raises(MemoryError):
         structural_adjacency(clique, 12, 4, memory_limit=exact - 1)
 
 
-@pytest.mark.parametrize("on_gpu", [False, True])
-def test_the_matrix_is_built_where_the_edges_are(on_gpu, monkeypatch):
-    other = "adjacency" if on_gpu else "adjacency_tensor"
-    monkeypatch.setattr(structural, other, None)
-    monkeypatch.setattr(torch.Tensor, "is_cuda", on_gpu)
-    matrix = structural_adjacency(edges([(0, 1), (1, 2)]), 3, 2)
-    assert dense_of(matrix)[0].tolist() == [0, 1, 0.5]
-
-
 def test_nothing_is_counted_where_the_cheap_bound_fits(monkeypatch):
     path = edges([(0, 1), (1, 2)])
-    walks = HostPaths(structural.adjacency(path, 3), 2).walks.sum()
-    monkeypatch.setattr(HostPaths, "count", None)
+    walks = Paths(structural.adjacency(path, 3), 2).walks.sum()
+    real, calls = Paths.nearness, []
+    monkeypatch.setattr(Paths, "nearness", lambda *args: calls.append(1) or real(*args))
     assert structural_adjacency(path, 3, 2, memory_limit=8 * walks).values().numel() == 3
+    assert calls == [1]  # to build it
 
 
 def test_a_thinned_matrix_holds_no_explicit_zeros():
@@ -641,36 +633,6 @@ def test_nothing_to_propagate(shape):
 def test_one_cluster_id_per_row():
     with pytest.raises(ValueError, match=r"one id for each of the 4 rows of x, got shape \(3,\)"):
         semantic_propagate(normal(4, 2), torch.zeros(3, dtype=torch.long))
-
-
-@pytest.mark.parametrize("form", ["contiguous", "columns", "transposed"])
-def test_the_result_goes_to_the_output_whatever_the_strides_of_the_input(form):
-    whole, turned = normal(6, 128).float(), normal(64, 6).float().t()
-    x = {"contiguous": whole, "columns": whole[:, ::2], "transposed": turned}[form]
-    clusters = prepare_clusters(torch.tensor([0, 1, 0, 2, 1, 0]), 3, x.dtype)
-    wanted = propagate_clusters(x.clone(memory_format=torch.contiguous_format), clusters)
-    output = torch.full((6, 2 * x.shape[1]), torch.nan, dtype=x.dtype)[:, ::2]
-    result = propagate_clusters(x, clusters, output)
-    assert result.data_ptr() == output.data_ptr()
-    assert torch.equal(output, wanted)
-    assert torch.equal(propagate_clusters(x, clusters), wanted)
-
-
-@pytest.mark.parametrize("replicas", [(), (2,)])
-def test_halves_are_propagated_each_in_its_own_way(replicas):
-    matrix = adjacency(random_edges(5, 9), 5)
-    structural = Sparse.from_scipy(matrix, torch.device("cpu"), torch.float64)
-    assignment = torch.tensor([0, 1, 0, 2, 1] * (2 if replicas else 1))
-    clusters = prepare_clusters(assignment, 3, torch.float64)
-
-    def wanted(x):
-        left, right = x[..., :3], x[..., 3:]
-        return torch.cat([semantic_propagate(left, clusters), structural @ right], -1)
-
-    x = normal(*replicas, 5, 6)
-    found = with_gradient(lambda x: propagate_halves(x, clusters, structural), x, 1)
-    for one, other in zip(found, with_gradient(wanted, x, 1), strict=True):
-        torch.testing.assert_close(one, other)
 
 
 @pytest.mark.parametrize("form", ["contiguous", "columns", "every second", "transposed"])

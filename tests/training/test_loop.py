@@ -163,10 +163,10 @@ def test_an_epoch_that_cannot_be_recorded_is_trained_in_plain_steps(monkeypatch,
 
     if device == "cpu":
         monkeypatch.setattr(loop, "has_kernels", lambda device: True)
-        monkeypatch.setattr(loop, "_side_stream", lambda device: nullcontext("a stream"))
+        monkeypatch.setattr(loop, "side_stream", lambda device: nullcontext("a stream"))
         reports = ["called a synchronizing CUDA operation"] if trouble == "waits" else []
         monkeypatch.setattr(loop, "waits_for_gpu", lambda: nullcontext(reports))
-    monkeypatch.setattr(loop, "_RecordedStep", Fails)
+    monkeypatch.setattr(loop, "RecordedStep", Fails)
     weights = []
     for recordable in (False, True):
         module = nn.Linear(1, 1, bias=False).to(device)

@@ -1,4 +1,4 @@
-"""ReLU and dropout as one operation, with cheap random bytes on the CPU and streams per replica."""
+"""ReLU and dropout as one operation, with cheap random bytes on the CPU and streams per run."""
 
 from __future__ import annotations
 
@@ -14,10 +14,31 @@ Share = tuple[Tensor, int]
 
 
 class Noise:
-    """One random stream per replica on a GPU, (R,); each call takes the next numbers of each."""
+    """A random stream for each run of a batch, by its seed, (R,), whatever the others are."""
 
     def __init__(self, seeds: Tensor) -> None:
-        self.seeds, self.calls = seeds, torch.zeros_like(seeds)
+        self.seeds, self.calls = seeds, torch.zeros_like(seeds[:1])
+
+    def bytes(self, shape: Sequence[int]) -> Tensor:
+        """The next random bytes of every stream, (R, ...)."""
+        count = math.prod(shape[1:])
+        self.calls += 1
+        counter = (self.calls << 34) + torch.arange(-(-count // 8), device=self.seeds.device)
+        words = _mixed(counter + _mixed(self.seeds).unsqueeze(1))
+        return words.view(torch.uint8)[:, :count].reshape(*shape)
+
+
+def _mixed(keys: Tensor) -> Tensor:
+    """A hash of 64 bits for each integer (splitmix64), the same on every device."""
+    for shift, factor in ((30, -0x40A7B892E31B1A47), (27, -0x6B2FB644ECCEEE15)):
+        keys = (keys ^ _shifted(keys, shift)) * factor
+    return keys ^ _shifted(keys, 31)
+
+
+def _shifted(keys: Tensor, bits: int) -> Tensor:
+    """Shifted to the right as unsigned numbers."""
+    shifted: Tensor = (keys >> bits) & (2 ** (64 - bits) - 1)
+    return shifted
 
 
 def relu_dropout(
@@ -26,31 +47,25 @@ def relu_dropout(
     *,
     training: bool,
     noise: Noise | None = None,
-    nodes: Tensor | None = None,
     share: Share | None = None,
 ) -> Tensor:
-    """Apply ReLU, and dropout while training; x is (R, N, d) with noise, (R, M, d) with nodes.
+    """Apply ReLU, and dropout while training; x is (..., N, d), with noise (R, N, d).
 
     On the CPU torch draws one Bernoulli number at a time, which costs more than the surrounding
     matrix products. Random 64-bit words cut into bytes are ten times as fast; the rate is then
     met to 1/256, and the surviving values are scaled to match.
 
     Args:
-        noise: Streams to draw from, on a GPU.
-        nodes: The node of each row, if x holds a subset of the nodes; only with noise.
+        noise: The streams to draw from.
         share: Which rows of a batch x holds, if not all: numbers are drawn for the whole batch, so
             that each row gets the same ones wherever it is.
     """
     if not training or rate == 0:
         return x.relu()
-    dropped: Tensor
-    if noise is not None:
-        dropped = _NoisyDropout.apply(x, rate, noise, nodes)  # type: ignore[no-untyped-call]
-    elif x.device.type != "cpu":
-        dropped = _device_dropout(x.relu(), rate, share)
-    else:
-        parts = min(round(256 * rate), 255)
-        dropped = _ReluDropout.apply(x, parts, share)  # type: ignore[no-untyped-call]
+    if noise is None and x.device.type != "cpu":
+        return _device_dropout(x.relu(), rate, share)
+    parts = min(round(256 * rate), 255)
+    dropped: Tensor = _ReluDropout.apply(x, parts, noise, share)  # type: ignore[no-untyped-call]
     return dropped
 
 
@@ -65,43 +80,27 @@ def _batch_shape(x: Tensor, share: Share) -> tuple[int, ...]:
     return *x.shape[:-2], share[1], x.shape[-1]
 
 
-class _NoisyDropout(torch.autograd.Function):
+class _ReluDropout(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, rate: float, noise: Noise, nodes: Tensor | None) -> Tensor:
-        from evengraph.fast.triton_kernels import replica_dropout
-
-        ctx.scale = 1 / (1 - rate)
-        output = replica_dropout(x, rate, noise.seeds, noise.calls, nodes)
-        noise.calls += 1
+    def forward(
+        ctx: Any, x: Tensor, dropped: int, noise: Noise | None, share: Share | None
+    ) -> Tensor:
+        """Zero negative values and a share of dropped / 256 of the others."""
+        if noise is not None:
+            drawn = noise.bytes(x.shape)
+        elif share is None:
+            drawn = _random_bytes(x.shape)
+        else:
+            drawn = _random_bytes(_batch_shape(x, share))[..., share[0], :]
+        ctx.scale = 256 / (256 - dropped)
+        output = _where_above(x, drawn.to(x.dtype), dropped - 0.5).relu_().mul_(ctx.scale)
         ctx.save_for_backward(output)
         return output
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
-        from evengraph.fast.triton_kernels import replica_dropout_backward
-
-        (output,) = ctx.saved_tensors
-        return replica_dropout_backward(gradients[0], output, ctx.scale), None, None, None
-
-
-class _ReluDropout(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, dropped: int, share: Share | None) -> Tensor:
-        """Zero negative values and a share of dropped / 256 of the others."""
-        if share is None:
-            noise = _random_bytes(x.shape)
-        else:
-            noise = _random_bytes(_batch_shape(x, share))[..., share[0], :]
-        noise = noise.to(x.dtype)
-        ctx.scale = 256 / (256 - dropped)
-        output = _where_above(x, noise, dropped - 0.5).relu_().mul_(ctx.scale)
-        ctx.save_for_backward(output)
-        return output
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         (output,) = ctx.saved_tensors  # positive exactly where the value passed
-        return _where_above(gradients[0], output, 0.0).mul_(ctx.scale), None, None
+        return _where_above(gradients[0], output, 0.0).mul_(ctx.scale), None, None, None
 
 
 def _random_bytes(shape: Sequence[int]) -> Tensor:

@@ -1,41 +1,46 @@
 """Many runs as one: networks of equal shape, trained as one batch on a GPU.
 
 A small graph leaves most of a GPU idle, and most of an epoch is kernel launch latency. Here the
-weights of R runs are one tensor with a leading axis, an epoch of all of them is recorded once as a
-CUDA graph, and nothing in it waits for the host. Each run has its own best weights and its own
-early stopping; the next run takes the slot of one that has stopped.
+weights of R runs of one method, which differ in seed and split, are one tensor with a leading axis,
+and an epoch of all of them is recorded. Each run has its own best weights and early stopping; once
+half of the runs have stopped, the batch goes on without them.
 """
 
 from __future__ import annotations
 
 import copy
-import logging
 import math
-import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import fields
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from evengraph.core.machine import free_memory
+from evengraph.core.rng import seeded
 from evengraph.core.task import Task
 from evengraph.fast import form_of
-from evengraph.fast.adam import adam_step, bias_corrections, keep_where
 from evengraph.fast.dropout import Noise
 from evengraph.metrics.multiclass import rare_class
 from evengraph.ops.sparse import has_kernels
-from evengraph.training.loop import History, deferred_interrupts, waits_for_gpu, weight_decays
+from evengraph.training.loop import (
+    RECORD_AFTER,
+    History,
+    RecordedStep,
+    Step,
+    adam,
+    deferred_interrupts,
+    recorded,
+    side_stream,
+)
 
-logger = logging.getLogger(__name__)
-
-SYNC_EVERY = 50  # epochs at most between two reads from the device
-MIN_SLOTS = 4  # fewer are not worth recording another graph
 NO_CLASS = -1  # in place of the rare class of two
-COPIES = 13  # of the weights and of a layer's embeddings in memory at the peak of training, at most
+COPIES = 16  # of the weights and of a layer's embeddings in memory at the peak of training, at most
 
 
 class Fit(NamedTuple):
@@ -47,80 +52,42 @@ class Fit(NamedTuple):
     on_fitted: Callable[[], None] = lambda: None
 
 
-class Batching(NamedTuple):
-    """How the fits of a method are trained as one batch."""
-
-    replicas: Callable[[Sequence[Fit], int], Replicas]  # at most so many at a time
-    may_differ: frozenset[str] = frozenset()  # parameters that may differ within a batch
-
-
-def batching(method: Any) -> Batching | None:
+def batching(method: Any) -> type[Batch] | None:
     """How several fits of a method are trained as one batch on a GPU; None if they cannot be."""
     form = form_of(method)
-    found: Batching | None = None if form is None else form.batching(method)
+    found: type[Batch] | None = None if form is None else form.batching(method)
     return found
-
-
-def share_batch(one: Any, other: Any) -> bool:
-    """Whether two methods can be fitted in one batch on the same graph."""
-    found = batching(one)
-    return (
-        found is not None
-        and type(one) is type(other)
-        and all(
-            getattr(one, item.name) == getattr(other, item.name)
-            for item in fields(one)
-            if item.name not in found.may_differ
-        )
-    )
-
-
-def fit_batch(fits: Sequence[Fit], slots: int) -> Iterator[None]:
-    """Fit methods that share a batch, at most `slots` at a time."""
-    found = batching(fits[0].method)
-    assert found is not None
-    yield from found.replicas(fits, slots).steps()
-
-
-def fit_as_batch(method: Any, task: Task, seed: int) -> bool:
-    """Fit one method as a batch of one if possible; return whether it was."""
-    device = task.graph.x.device
-    if not can_replicate(device) or batching(method) is None:
-        return False
-    with torch.cuda.device(device):
-        for _ in fit_batch([Fit(method, task, seed)], slots=1):
-            pass
-    return True
-
-
-@dataclass(kw_only=True)
-class Run:
-    """A fit, its network with initial weights, and seeds."""
-
-    fit: Fit
-    net: Any
-    noise_seed: int  # of dropout
-    on_epoch: Callable[[History], None]  # called for every epoch, some time after it
-    cluster_seeds: Sequence[int] = ()  # of k-means, one per layer
-
-    @property
-    def method(self) -> Any:
-        """The method to fit."""
-        return self.fit.method
-
-    @property
-    def task(self) -> Task:
-        """Its task."""
-        return self.fit.task
-
-
-Active = dict[int, tuple[Run, History, float]]
-"""The run in each slot, its history and its start time."""
 
 
 def can_replicate(device: torch.device) -> bool:
     """Whether runs can be trained as one batch: on a GPU, with Triton installed."""
     return has_kernels(device)
+
+
+def share_batch(one: Any, other: Any) -> bool:
+    """Whether two methods can be fitted in one batch on the same graph."""
+    return (
+        batching(one) is not None
+        and type(one) is type(other)
+        and all(getattr(one, item.name) == getattr(other, item.name) for item in fields(one))
+    )
+
+
+def fit_as_batch(method: Any, task: Task, seed: int) -> bool:
+    """Fit one method as a batch of one if possible; return whether it was."""
+    kind = batching(method)
+    if kind is None or not can_replicate(task.graph.x.device):
+        return False
+    train_batch(kind([Fit(method, task, seed)]))
+    return True
+
+
+def runs_in_memory(fit: Fit) -> int:
+    """How many runs like this one fit into memory."""
+    graph, method = fit.task.graph, fit.method
+    width = 2 * method.hidden
+    numbers = (graph.num_features + width) * width + graph.num_nodes * width
+    return max(int(0.8 * free_memory(graph.x.device) / (COPIES * 4 * numbers)), 1)
 
 
 def stacked(networks: Sequence[nn.Module]) -> nn.Module:
@@ -137,292 +104,168 @@ def stacked(networks: Sequence[nn.Module]) -> nn.Module:
     return batch
 
 
-class Replicas(ABC):
-    """Runs of one method on one graph as a batch; subclasses define an epoch.
+class Batch(ABC):
+    """Runs of one method on one graph; subclasses define an epoch.
 
-    Each run has its own labels and is trained as by `train`. There are fewer than `slots` at a time
-    where memory is short; `width` is that of the widest embeddings.
+    All tensors of a batch have a leading axis, one entry per run.
     """
 
-    def __init__(self, runs: Sequence[Run], slots: int, width: int) -> None:
-        self.waiting, method, task = list(reversed(runs)), runs[0].method, runs[0].task
-        self.slots = slots = min(slots, len(runs), _slots_in_memory(runs[0], width))
-        self.net: Any = stacked([runs[0].net] * slots)
-        self.runs: list[Any] = [None] * slots  # a `Run` in each slot that is in use
-        self.max_epochs, self.patience = method.max_epochs, method.patience
-        self.learning_rate = method.learning_rate
-        self.decays = weight_decays(self.net, method.weight_decay)
-        self.weights = list(self.net.parameters())
-        self.live = [*self.weights, *self.net.buffers()]
-        device = self.weights[0].device
-        with torch.no_grad():
-            self.best = [tensor.detach().clone() for tensor in self.live]
-            self.mean = [torch.zeros_like(tensor) for tensor in self.weights]
-            self.square = [torch.zeros_like(tensor) for tensor in self.weights]
-        self.epochs = torch.zeros(slots, dtype=torch.long, device=device)  # per run
-        self.first_best = torch.zeros_like(self.epochs)
-        self.best_score = torch.full((slots,), -math.inf, device=device)
-        self.alive = torch.zeros(slots, dtype=torch.bool, device=device)
-        self.row = torch.zeros((), dtype=torch.long, device=device)  # next row of the record
-        self.noise = Noise(torch.zeros_like(self.epochs))
-        if device.type == "cuda":
-            for module in self.net.modules():
-                if hasattr(module, "noise"):
-                    module.noise = self.noise  # type: ignore[assignment]
-        self.record = torch.zeros(slots, SYNC_EVERY, 2, device=device)
-        self.alive_record = torch.zeros(slots, SYNC_EVERY, dtype=torch.bool, device=device)
-        self.graph: torch.cuda.CUDAGraph | None = None
-        self.recordable = True  # until a rehearsal finds that it is not
-        nodes, self.num_classes = task.graph.num_nodes, task.num_classes
-        max_val = max(int(run.task.val.sum()) for run in runs)
-        self.labels = torch.zeros(slots, nodes, dtype=torch.long, device=device)
-        self.weight = torch.zeros(slots, nodes, device=device)  # in the loss, of labelled nodes
-        self.val = torch.zeros(slots, max_val, dtype=torch.long, device=device)
-        self.counted = torch.zeros(slots, max_val, dtype=torch.bool, device=device)
-        self.rare = torch.full((slots,), NO_CLASS, device=device)
+    def __init__(self, fits: Sequence[Fit]) -> None:
+        self.fits, self.method = fits, fits[0].method
+        self.nets, seeds = [], []
+        for fit in fits:
+            with seeded(fit.seed):
+                self.nets.append(self.network(fit.method))
+                numbers = getattr(self.method, "layers", 0) + 1  # of each layer, and of dropout
+                seeds.append(torch.randint(2**31, (numbers,)))
+        self.net: Any = stacked(self.nets)
+        tasks = [fit.task for fit in fits]
+        device, self.num_classes = tasks[0].graph.x.device, tasks[0].num_classes
+        self.seeds = torch.stack(seeds)
+        self.noise = Noise(self.seeds[:, -1].to(device))
+        for module in self.net.modules():
+            if hasattr(module, "noise"):
+                module.noise = self.noise  # type: ignore[assignment]
+        self.labels = torch.stack([torch.where(t.train | t.val, t.graph.y, 0) for t in tasks])
+        weights = [self.class_weights(task).float()[task.graph.y] for task in tasks]
+        self.weight = torch.stack(  # in the loss, of labelled nodes
+            [torch.where(t.train, some, 0.0) for t, some in zip(tasks, weights, strict=True)]
+        )
+        self.val = pad_sequence([task.val_nodes for task in tasks], batch_first=True)
+        sizes = torch.tensor([len(task.val_nodes) for task in tasks], device=device)
+        self.counted = torch.arange(self.val.shape[1], device=device) < sizes.unsqueeze(1)
+        rare = [rare_class(task) for task in tasks]
+        self.rare = torch.tensor([NO_CLASS if r is None else r for r in rare], device=device)
 
-    # Defined by a method
+    @abstractmethod
+    def network(self, method: Any) -> nn.Module:
+        """A network with initial weights."""
+
+    @abstractmethod
+    def class_weights(self, task: Task) -> Tensor:
+        """Weight of a labelled node of each class in the loss, (C,)."""
 
     @abstractmethod
     def epoch(self) -> tuple[Tensor, Tensor]:
         """Loss, with gradients, and score of each run, (R,) and (R,)."""
 
-    @abstractmethod
-    def class_weights(self, run: Run) -> Tensor:
-        """Weight of a labelled node of each class in the loss, (C,)."""
+    def before(self, epoch: int) -> None:  # noqa: B027 - nothing by default
+        """Do what cannot be recorded before an epoch."""
 
-    def load(self, slot: int, run: Run) -> None:
-        """Copy labels and their weights into a slot; weights and buffers are there already."""
-        task, labels = run.task, run.task.graph.y
-        self.labels[slot] = torch.where(task.train, labels, 0)
-        weights = self.class_weights(run).float()[self.labels[slot]]
-        self.weight[slot] = torch.where(task.train, weights, 0.0)
-        val = task.val.nonzero().squeeze(1)
-        self.val[slot, : val.numel()] = val
-        self.labels[slot, val] = labels[val]  # weight 0: for the score alone
-        self.counted[slot] = torch.arange(self.val.shape[1], device=val.device) < val.numel()
-        rare = rare_class(task)
-        self.rare[slot] = NO_CLASS if rare is None else rare
+    def on_end(self, fit: Fit, net: nn.Module) -> None:  # noqa: B027 - nothing by default
+        """Called when a run's network has its best weights."""
 
     def validation(self, logits: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Labels and logits of the validation nodes, which of them count, and the rare class."""
         nodes = self.val.unsqueeze(2).expand(-1, -1, self.num_classes)
         return self.labels.gather(1, self.val), logits.gather(1, nodes), self.counted, self.rare
 
-    def pause(self, epochs: Mapping[int, int]) -> None:  # noqa: B027 - nothing by default
-        """Do what is due before the next epoch, given the epoch of the run in each slot."""
-
-    def epochs_until_pause(self, epochs: Mapping[int, int]) -> int:
-        """Epochs until something is due again."""
-        return SYNC_EVERY
-
-    def on_shrink(self, slots: Sequence[int]) -> None:
-        """Called when only these slots are left; tensors are indexed already, by first axis."""
-        self.runs = [self.runs[slot] for slot in slots]
-
-    def on_end(self, run: Run) -> None:  # noqa: B027 - nothing by default
-        """Called when a run has its best weights, before others hear of it."""
-
-    # The engine
-
-    def steps(self) -> Iterator[None]:
-        """Train all runs, as many at a time as there are slots.
-
-        It yields while the GPU is busy and the host is idle, so that a second batch can run on its
-        own stream. Ctrl-C ends active runs with their best weights so far; it is raised again if
-        others had not started. A run whose loss is not finite is dropped, and reported by a
-        FloatingPointError after the others have finished.
-        """
-        waiting, active = self.waiting, Active()
-        failed: list[str] = []
-        unfinished = len(waiting)
-        try:
-            while waiting or active:
-                for slot in range(self.slots):
-                    if slot not in active and waiting:
-                        self._start(slot, waiting[-1])
-                        history = History(max_epochs=self.max_epochs, patience=self.patience)
-                        active[slot] = waiting.pop(), history, perf_counter()
-                all_epochs = self.epochs.tolist()
-                epochs = {slot: all_epochs[slot] for slot in active}
-                self.pause(epochs)
-                left = max(self.max_epochs + 1 - epoch for epoch in epochs.values())
-                self._advance(min(SYNC_EVERY, left, self.epochs_until_pause(epochs)))
-                yield
-                unfinished -= self._collect(active, failed)
-                if not waiting and active and MIN_SLOTS < self.slots >= 2 * len(active):
-                    with deferred_interrupts():
-                        active = self._shrink(active)
-        except KeyboardInterrupt:
-            # the GPU may be some epochs ahead of the host
-            unfinished -= self._collect(active, failed, quiet=True)
-            for slot, (run, history, _) in list(active.items()):
-                if history.loss:
-                    history.interrupted = True
-                    del active[slot]
-                    self._finish(slot, run, history)
-                    unfinished -= 1
-            if unfinished:
-                raise
-        if failed:
-            raise FloatingPointError(failed[0])
-
-    def _collect(self, active: Active, failed: list[str], *, quiet: bool = False) -> int:
-        """Read new losses and scores, and remove the runs that have stopped; returns how many."""
-        # histories are updated even if a callback is interrupted
-        rows = int(self.row)
-        records, counted = self.record[:, :rows].tolist(), self.alive_record[:, :rows].tolist()
-        still = self.alive.tolist()
-        self.row.zero_()
-        interrupt = None
-        for slot, (run, history, started) in active.items():
-            history.seconds = perf_counter() - started
-            for (loss, score), valid in zip(records[slot], counted[slot], strict=True):
-                if valid:
-                    history.append(loss, score)
-                    try:
-                        if not quiet and interrupt is None:
-                            run.on_epoch(history)
-                    except KeyboardInterrupt as error:
-                        interrupt = error
-        if interrupt is not None:
-            raise interrupt
-        done = [slot for slot in active if not still[slot]]
-        for slot in done:
-            run, history, _ = active.pop(slot)
-            if math.isfinite(history.loss[-1]):
-                self._finish(slot, run, history)
-            else:
-                failed.append(
-                    f"The loss became {history.loss[-1]} in epoch {history.epochs}; "
-                    "try a smaller learning_rate."
-                )
-        return len(done)
-
-    @torch.no_grad()
-    def _finish(self, slot: int, run: Run, history: History) -> None:
-        """Copy the best weights and buffers into the run's network, and free the slot."""
-        tensors = [*run.net.parameters(), *run.net.buffers()]
-        for best, tensor in zip(self.best, tensors, strict=True):
-            tensor.copy_(best[slot])
-        self.runs[slot] = None
-        run.method.history_.append(history)
-        self.on_end(run)
-        run.fit.on_fitted()
-
-    @torch.no_grad()
-    def _shrink(self, active: Active) -> Active:
-        """Drop free slots, which cost as much as others."""
-        slots = list(active)
-        index = torch.tensor(slots, device=self.alive.device)
+    def keep(self, rows: Sequence[int]) -> None:
+        """Go on with some of the runs."""
         for module in self.net.modules():
             for name, weight in module._parameters.items():
                 if weight is not None:
-                    module._parameters[name] = nn.Parameter(weight[index])
+                    module._parameters[name] = nn.Parameter(weight.detach()[rows])
             for name, buffer in module._buffers.items():
-                if buffer is not None:
-                    module._buffers[name] = buffer[index]
-        self.weights = list(self.net.parameters())
-        self.live = [*self.weights, *self.net.buffers()]
-        for tensors in (self.best, self.mean, self.square):
-            tensors[:] = [tensor[index] for tensor in tensors]
+                module._buffers[name] = buffer[rows]
         for name, value in vars(self).items():
-            if isinstance(value, Tensor) and value.dim():
-                assert value.shape[0] == self.slots, name
-                setattr(self, name, value[index])
-        self.noise.seeds, self.noise.calls = self.noise.seeds[index], self.noise.calls[index]
-        self.slots, self.graph = len(slots), None
-        self.on_shrink(slots)
-        return {new: active[old] for new, old in enumerate(slots)}
+            if isinstance(value, Tensor):
+                setattr(self, name, value[rows])
+        self.noise.seeds = self.noise.seeds[rows]
+
+
+def train_batch(batch: Batch) -> None:
+    """Train all runs of a batch, each as by `train`.
+
+    Ctrl-C ends active runs with their best weights so far. A run whose loss is not finite is
+    dropped, and reported by a FloatingPointError after the others have finished.
+    """
+    method, device = batch.method, batch.labels.device
+    limits = {"max_epochs": method.max_epochs, "patience": method.patience}
+    histories = [History(**limits) for _ in batch.fits]
+    runs: list[int | None] = list(range(len(histories)))  # in each row; None: it has stopped
+    optimizer = adam(batch.net, method.learning_rate, method.weight_decay)
+    best = [tensor.detach().clone() for tensor in _tensors(batch.net)]
+    step: Step | RecordedStep = Step(batch.epoch, optimizer)
+    started, failed, index, age = perf_counter(), list[str](), 0, 0
 
     @torch.no_grad()
-    def _start(self, slot: int, run: Run) -> None:
-        """Start a run in a slot."""
-        tensors = [*run.net.parameters(), *run.net.buffers()]
-        for live, initial in zip(self.live, tensors, strict=True):
-            live[slot].copy_(initial)
-        for tensor in (*self.mean, *self.square, self.epochs, self.first_best):
-            tensor[slot] = 0
-        self.best_score[slot] = -math.inf
-        self.alive[slot] = True
-        self.noise.seeds[slot], self.noise.calls[slot] = run.noise_seed, 0
-        self.runs[slot] = run
-        self.load(slot, run)
+    def finish(row: int, run: int) -> None:
+        runs[row] = None
+        fit, net, history = batch.fits[run], batch.nets[run], histories[run]
+        for saved, tensor in zip(best, _tensors(net), strict=True):
+            tensor.copy_(saved[row])
+        history.seconds = perf_counter() - started
+        fit.method.history_.append(history)
+        batch.on_end(fit, net)
+        fit.on_fitted()
 
-    def _advance(self, epochs: int) -> None:
-        """Train every run for some epochs."""
-        if self.graph is None and self.recordable and self.weights[0].is_cuda:
-            with deferred_interrupts():
-                self._capture()
-        step = self._step if self.graph is None else self.graph.replay
-        for _ in range(epochs):
-            step()
+    def active() -> list[tuple[int, int]]:
+        return [(row, run) for row, run in enumerate(runs) if run is not None]
 
-    def _capture(self) -> None:
-        """Record an epoch, if it can be; what the rehearsal changes is restored."""
-        state = [*self.live, *self.best, *self.mean, *self.square, self.noise.calls]
-        state += [self.epochs, self.first_best, self.best_score, self.alive, self.row]
-        before = [tensor.detach().clone() for tensor in state]
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            self.row.zero_()
-            self._step()  # fills caches, which may wait for the GPU
-            self.row.zero_()
-            with waits_for_gpu() as found:
-                self._step()
-            self.row.zero_()
-        torch.cuda.current_stream().wait_stream(stream)
-        self.recordable = not found
-        if self.recordable:
-            self._record()
-        with torch.no_grad():
-            for tensor, value in zip(state, before, strict=True):
-                tensor.copy_(value)
-
-    def _record(self) -> None:
-        graph = torch.cuda.CUDAGraph()
-        try:
-            with torch.cuda.graph(graph):
-                self._step()
-            self.graph = graph
-        except RuntimeError as error:
-            logger.debug("not recorded: %s", error)
-            self.recordable = False
-
-    def _step(self) -> None:
-        """One epoch of every run: score, keep the best weights, step."""
-        loss, score = self.epoch()
-        gradients = torch.autograd.grad(loss.sum(), self.weights)
-        with torch.no_grad():
-            row = self.row.view(1)
-            self.record.index_copy_(1, row, torch.stack([loss, score], 1).unsqueeze(1))
-            self.alive_record.index_copy_(1, row, self.alive.unsqueeze(1))
-            valid = self.alive & loss.isfinite()
-            better = valid & (score > self.best_score)
-            best = valid & (score >= self.best_score)
-            self.first_best.copy_(torch.where(better, self.epochs, self.first_best))
-            self.best_score.copy_(torch.where(best, score, self.best_score))
-            waited = self.epochs - self.first_best
-            self.alive.copy_(valid & (self.epochs < self.max_epochs) & (waited <= self.patience))
-            self.epochs += 1
-            self.row += 1
-            count = len(self.weights)
-            for saved, live in zip(self.best[count:], self.live[count:], strict=True):
-                keep_where(best, live, saved)
-            rates = bias_corrections(self.epochs, self.learning_rate)
-            all_tensors = zip(
-                self.weights, gradients, self.mean, self.square, self.best[:count], strict=True
-            )
-            for tensors, decay in zip(all_tensors, self.decays, strict=True):
-                adam_step(*tensors, best, *rates, weight_decay=decay)
+    try:
+        with side_stream(device) if device.type == "cuda" else nullcontext() as stream:
+            while active():
+                batch.before(index)
+                if stream and age == RECORD_AFTER:
+                    step = recorded(step, stream)
+                step.rehearsal = stream is not None and age == RECORD_AFTER - 1
+                losses, scores = step.evaluate()
+                with deferred_interrupts():
+                    better = [False] * len(runs)
+                    for row, run in active():
+                        if math.isfinite(losses[row]):
+                            better[row] = histories[run].append(losses[row], scores[row])
+                        else:
+                            runs[row] = None
+                            failed.append(
+                                f"The loss became {losses[row]} in epoch {index}; "
+                                "try a smaller learning_rate."
+                            )
+                    if any(better):
+                        chosen = torch.tensor(better, device=device)
+                        _keep_where(chosen, _tensors(batch.net), best)
+                for row, run in active():
+                    batch.fits[run].method._report_epoch(histories[run])
+                    waited = index - histories[run].first_best_epoch
+                    if index == method.max_epochs or waited > method.patience:
+                        finish(row, run)
+                step.update()
+                index, age, left = index + 1, age + 1, [row for row, _ in active()]
+                if left and 2 * len(left) <= len(runs):
+                    optimizer = _keep_rows(batch, optimizer, left)
+                    best, runs = [saved[left] for saved in best], [runs[row] for row in left]
+                    step, age = Step(batch.epoch, optimizer), RECORD_AFTER - 2
+    except KeyboardInterrupt:
+        if not any(histories[run].loss for _, run in active()):
+            raise
+        for row, run in active():
+            histories[run].interrupted = True
+            finish(row, run)
+    if failed:
+        raise FloatingPointError(failed[0])
 
 
-def _slots_in_memory(run: Run, width: int) -> int:
-    """How many runs fit into memory."""
-    device = run.task.graph.x.device
-    if device.type != "cuda":
-        return sys.maxsize
-    weights = sum(tensor.numel() for tensor in run.net.parameters())
-    bytes_per_run = COPIES * 4 * (weights + run.task.graph.num_nodes * width)
-    return max(int(0.4 * free_memory(device) / bytes_per_run), 1)  # leaves memory for another group
+def _tensors(net: nn.Module) -> list[Tensor]:
+    return [*net.parameters(), *net.buffers()]
+
+
+@torch.no_grad()
+def _keep_where(chosen: Tensor, sources: Sequence[Tensor], targets: Sequence[Tensor]) -> None:
+    """Copy the rows of some runs."""
+    for source, target in zip(sources, targets, strict=True):
+        rows = chosen.view(-1, *[1] * (source.dim() - 1))
+        target.copy_(torch.where(rows, source, target))
+
+
+def _keep_rows(
+    batch: Batch, optimizer: torch.optim.Optimizer, rows: Sequence[int]
+) -> torch.optim.Adam:
+    """Go on with some of the runs; returns their optimizer."""
+    before = list(batch.net.parameters())
+    batch.keep(rows)
+    after = adam(batch.net, batch.method.learning_rate, batch.method.weight_decay)
+    for old, new in zip(before, batch.net.parameters(), strict=True):
+        state = optimizer.state[old].items()
+        after.state[new] = {name: value[rows] if value.dim() else value for name, value in state}
+    return after

@@ -3,8 +3,7 @@
 - Both passes of an epoch share the first layer; dense features are propagated over A_struct once.
 - The pass with dropout computes the logits of the few nodes in the loss, and the last layer at
   their neighbours only.
-- Clusters are sorted once, so that propagating over them is two linear passes; on a GPU both
-  encoders are one step.
+- Clusters are sorted once, so that propagating over them is two linear passes.
 - A_struct is thinned to `memory_limit`.
 - Nodes of the training graph keep inputs and clusters that are there already.
 - On a GPU several fits are one batch.
@@ -22,47 +21,32 @@ from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 
 from evengraph.core.machine import format_size
-from evengraph.core.rng import seeded
 from evengraph.core.task import Task
 from evengraph.fast.dropout import Noise, relu_dropout
-from evengraph.fast.kmeans import batched_kmeans, flatten_clusters
-from evengraph.fast.replicas import SYNC_EVERY, Batching, Fit, Replicas, Run, fit_as_batch
-from evengraph.fast.subsets import (
-    Subset,
-    SubsetMatrix,
-    make_subset,
-    neighbour_mask,
-    semantic_propagate_subset,
-)
+from evengraph.fast.kmeans import batched_kmeans
+from evengraph.fast.replicas import Batch, Fit, fit_as_batch
 from evengraph.methods.bases.method import same_graph
-from evengraph.metrics.multiclass import StopOn, batched_stopping_scores, stopping_score
+from evengraph.metrics.multiclass import batched_stopping_scores, stopping_score
 from evengraph.nn.networks import GraphClassifier
 from evengraph.ops.features import node_signatures
 from evengraph.ops.losses import inverse_class_weights, weighted_cross_entropy
-from evengraph.ops.pseudo import Selection, select_pseudo_labels, select_pseudo_mask
+from evengraph.ops.pseudo import select_pseudo_labels, select_pseudo_mask
 from evengraph.ops.semantic import (
     Clusters,
     cluster_means,
     kmeans,
     nearest_mean,
     prepare_clusters,
-    propagate_halves,
     semantic_propagate,
     unit_rows,
 )
 from evengraph.ops.sparse import (
     Sparse,
-    has_kernels,
     propagation_matrix,
     sparsify,
-    undirected_matrix,
+    undirected_adjacency,
 )
 from evengraph.ops.structural import bounded_path_weights
-
-MAY_DIFFER = frozenset(
-    {"clusters_per_class", "threshold", "recluster_every", "pseudo_weight", "class_weights"}
-)
-"""Parameters in which the runs of a batch may differ."""
 
 CROWDED = 0.5  # share of the nodes in one cluster that is worth a note
 LARGE = 2**16
@@ -89,21 +73,24 @@ def fit(method: Any, task: Task, seed: int) -> bool:
     select, numbers = _selection(method, task), count()
 
     def epoch() -> tuple[Tensor, Tensor]:
-        number = next(numbers)
-        due = number == 0 or (every > 0 and number % every == 0)
         return unified_epoch(
             net,
             inputs,
             net.stored,
             select=select,
             score=lambda logits: stopping_score(method.stop_on, logits, task),
-            recluster=net.recluster if due else None,
+            recluster=net.recluster if is_due(next(numbers), every) else None,
         )
 
     method._train(net, epoch)
     net.clear_cache()
     _set_fitted(method, net, graph, inputs)
     return True
+
+
+def is_due(epoch: int, every: int) -> bool:
+    """Whether new clusters are found before an epoch."""
+    return epoch == 0 or (every > 0 and epoch % every == 0)
 
 
 def logits(method: Any, graph: Data) -> Tensor:
@@ -144,9 +131,9 @@ def remember(method: Any) -> None:
     method.means_, method.signatures_ = means, node_signatures(graph.x, graph.edge_index)
 
 
-def batching(method: Any) -> Batching:
-    """Runs with the same network, up to the number of clusters."""
-    return Batching(UnifiedReplicas, may_differ=MAY_DIFFER)
+def batching(method: Any) -> type[Batch]:
+    """One batch of runs of the same network."""
+    return UnifiedBatch
 
 
 class _Quick(NamedTuple):
@@ -190,7 +177,7 @@ def inputs_and_clusters(
 def connect(method: Any, graph: Data) -> Connectivity:
     """The network's view of a graph; A_struct is thinned where it exceeds `memory_limit`."""
     device, x, note = graph.x.device, sparsify(graph.x.float()), ""
-    matrix = undirected_matrix(graph.edge_index, graph.num_nodes)
+    matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
     adjacency = structural = propagation_matrix(matrix, device)
     if method.alpha_ > 1:
         paths, thinning = bounded_path_weights(matrix, method.alpha_, method.memory_limit)
@@ -311,29 +298,8 @@ class UnifiedNetwork(nn.Module):
         some: Tensor = self.classifier(joint, adjacency, dropout=dropout)
         return some
 
-    def subset_logits(
-        self,
-        first: Tensor,
-        inputs: Connectivity,
-        clusters: FindClusters,
-        nodes: Subset,
-        near: Subset,
-    ) -> Tensor:
-        """Logits, with dropout, of a subset of each replica's nodes, in fixed shapes."""
-        # needs shared embeddings and two layers; `near` holds the nodes and their neighbours
-        last = len(self.weights) - 1
-        joint = self.embed(first, inputs, clusters, dropout=True, layers=last)
-        weights: nn.ParameterDict = self.weights[last]
-        semantic = semantic_propagate_subset(joint, clusters(last, joint), near)
-        structural = SubsetMatrix(inputs.structural, near) @ joint
-        outputs = [semantic @ weights["semantic"], structural @ weights["structural"]]
-        joint = self.activate(torch.cat(outputs, dim=-1), True, near.nodes)
-        adjacency = SubsetMatrix(inputs.adjacency, nodes, near)
-        logits: Tensor = self.classifier(joint, adjacency, dropout=True, nodes=nodes.nodes)
-        return logits
-
     def selects(self, nodes: Tensor, inputs: Connectivity) -> bool:
-        """Whether `logits` computes these nodes only; on a GPU, `subset_logits` does that."""
+        """Whether `logits` computes these nodes only, on a CPU."""
         num_nodes = inputs.adjacency.shape[0]
         times = FEW if num_nodes < LARGE else FEW_OF_MANY
         return nodes.is_cpu and times * nodes.numel() < num_nodes
@@ -347,9 +313,9 @@ class UnifiedNetwork(nn.Module):
         near, between = adjacency.without_empty_columns()
         return (near, between) if 2 * near.numel() < adjacency.shape[1] else (None, adjacency)
 
-    def activate(self, raw: Tensor, dropout: bool, nodes: Tensor | None = None) -> Tensor:
+    def activate(self, raw: Tensor, dropout: bool) -> Tensor:
         """ReLU and optional dropout."""
-        return relu_dropout(raw, self.dropout, training=dropout, noise=self.noise, nodes=nodes)
+        return relu_dropout(raw, self.dropout, training=dropout, noise=self.noise)
 
     def layer(
         self,
@@ -364,11 +330,6 @@ class UnifiedNetwork(nn.Module):
         groups = clusters(number, joint) if "semantic" in weights else None
         along_paths = inputs.along_paths if number == 0 else None
         separate = number > 0 and not self.share
-        complete = nodes is None and along_paths is None and not separate
-        fused = complete and has_kernels(inputs.adjacency.matrix.device)
-        if fused and groups is not None and "structural" in weights:  # Eq. 6 and 2 side by side
-            both = torch.cat([weights["semantic"], weights["structural"]], dim=-1)
-            return propagate_halves(joint @ both, groups, inputs.structural)
         outputs = []
         for index, name in enumerate(self.encoders):
             if name == "structural" and along_paths is not None:
@@ -400,8 +361,16 @@ class UnifiedNetwork(nn.Module):
         seed = int(torch.randint(2**31, ()))
         rows, starts = self.cluster_rows(embeddings), self.cluster_starts
         assignment = kmeans(rows, self.num_clusters, seed, start=last, starts=starts)
+        return self.store(layer, assignment)
+
+    def store(self, layer: int, assignment: Tensor) -> Clusters:
+        """Store new clusters where a recorded epoch reads them."""
         self.get_buffer(f"clusters_{layer}").copy_(assignment)
-        self._prepared[layer] = self._prepare(assignment)
+        found = self._prepare(assignment)
+        if layer in self._prepared:
+            self._prepared[layer].take(found)
+        else:
+            self._prepared[layer] = found
         return self._prepared[layer]
 
     def stored_or_nearest(self, known: Tensor, means: Mapping[int, Tensor]) -> FindClusters:
@@ -419,7 +388,12 @@ class UnifiedNetwork(nn.Module):
         return clusters
 
     def _prepare(self, assignment: Tensor) -> Clusters:
-        return prepare_clusters(assignment, self.num_clusters, torch.float32)
+        """Clusters of all nodes, or of those of all runs, (R, N), as one large set."""
+        runs = assignment.view(-1, assignment.shape[-1])
+        first = torch.arange(len(runs), device=runs.device).unsqueeze(1) * self.num_clusters
+        return prepare_clusters(
+            (runs + first).flatten(), len(runs) * self.num_clusters, torch.float32
+        )
 
     def crowded_layers(self) -> Iterator[str]:
         """A sentence about each layer of which one cluster holds most nodes: it averages them."""
@@ -461,10 +435,9 @@ class Examples(NamedTuple):
     batch every node has a weight, so that shapes do not depend on which nodes are selected.
     """
 
-    targets: Tensor  # (n + m,), or (R, M)
-    weights: Tensor  # of the labelled nodes, (n,), or of all, (R, M)
-    nodes: Tensor | Subset | None = None  # (n + m,), or a subset per run; None: all nodes
-    near: Subset | None = None  # the subset and its neighbours
+    targets: Tensor  # (n + m,), or (R, N)
+    weights: Tensor  # of the labelled nodes, (n,), or of all, (R, N)
+    nodes: Tensor | None = None  # (n + m,); None: all nodes
     pseudo_weight: float = 0.0
 
 
@@ -483,11 +456,7 @@ def unified_epoch(
     with torch.no_grad():
         clean = net.logits(first, inputs, recluster or clusters)
         examples = select(clean)
-    if isinstance(examples.nodes, Subset):
-        assert examples.near is not None
-        logits = net.subset_logits(first, inputs, clusters, examples.nodes, examples.near)
-    else:
-        logits = net.logits(first, inputs, clusters, dropout=True, nodes=examples.nodes)
+    logits = net.logits(first, inputs, clusters, dropout=True, nodes=examples.nodes)
     return unified_loss(logits, examples), score(clean)
 
 
@@ -513,161 +482,76 @@ def labelled_weights(class_counts: Tensor, balance: bool, mean_loss: bool = Fals
     return weights / (weights * class_counts).sum() if mean_loss else weights
 
 
-class UnifiedReplicas(Replicas):
-    """Uni-GNN for several runs on one graph, at most `slots` at a time."""
+class UnifiedBatch(Batch):
+    """Uni-GNN for several runs on one graph."""
 
-    def __init__(self, fits: Sequence[Fit], slots: int) -> None:
-        method = fits[0].method
+    def __init__(self, fits: Sequence[Fit]) -> None:
+        super().__init__(fits)
+        method, net = self.method, self.net
         self.inputs = connect(method, fits[0].task.graph)
-        self.pseudo_labels: Selection = method.pseudo_labels
-        self.stop_on: StopOn = method.stop_on
-        runs = [self._new_run(fit) for fit in fits]
-        net = runs[0].net
-        super().__init__(runs, slots, net.width)
-        device = self.alive.device
-        self.max_clusters = max(run.net.num_clusters for run in runs)
-        self.layers = len(net.weights)
-        self.unlabelled = torch.zeros_like(self.labels, dtype=torch.bool)
-        self.wanted = torch.zeros(self.slots, self.num_classes, dtype=torch.long, device=device)
-        self.threshold = torch.ones(self.slots, 1, device=device)
-        self.pseudo_weight = torch.zeros(self.slots, 1, device=device)
-        self.feature_clusters: dict[tuple[int, int], Tensor] = {}
-        self.semantic = "semantic" in net.encoders
-        self.limits = self._limits(runs)
-        able = net.share and self.layers > 1 and len(net.encoders) == 2
-        self.few = able and 2 * self.limits[1] <= self.labels.shape[1]
-        if self.semantic:
-            self.prepared = [self._prepare(layer) for layer in range(self.layers)]
+        self.unlabelled = torch.stack([~fit.task.train for fit in fits])
+        counts = torch.stack([fit.task.class_counts for fit in fits])
+        self.wanted = counts.max(1, keepdim=True).values - counts
+        self.is_first = True
+        if "semantic" in net.encoders:
+            rows, starts = net.cluster_rows(self.inputs.x), net.cluster_starts
+            seeds: list[int] = self.seeds[:, 0].tolist()
+            found = {one: kmeans(rows, net.num_clusters, one, starts=starts) for one in seeds}
+            net.store(0, torch.stack([found[one] for one in seeds]))
 
-    @staticmethod
-    def _new_run(fit: Fit) -> Run:
-        method = fit.method
-        with seeded(fit.seed):
-            net = UnifiedNetwork(method, method._new_network())
-            *seeds, last = torch.randint(2**31, (method.layers + 1,)).tolist()
-        hear = method._report_epoch
-        return Run(fit=fit, net=net, noise_seed=last, on_epoch=hear, cluster_seeds=seeds)
+    def network(self, method: Any) -> nn.Module:
+        """The quick network of new weights."""
+        return UnifiedNetwork(method, method._new_network())
 
-    def _limits(self, runs: Sequence[Run]) -> tuple[int, int]:
-        """Maximum number of examples of a run, and of these with their neighbours."""
-        nodes = self.labels.shape[1]
-        examples = 0
-        for run in runs:
-            counts: list[int] = run.task.class_counts.tolist()
-            most = {"balanced": len(counts) * max(counts), "all": nodes, "none": sum(counts)}
-            examples = max(examples, min(most[self.pseudo_labels], nodes))
-        degrees = self.inputs.adjacency.matrix.crow_indices().diff()
-        return examples, int(degrees.topk(examples).values.sum())
-
-    def class_weights(self, run: Run) -> Tensor:
+    def class_weights(self, task: Task) -> Tensor:
         """As in a single run."""
-        method = run.method
-        return labelled_weights(run.task.class_counts, method.class_weights, method.mean_loss)
-
-    def load(self, slot: int, run: Run) -> None:
-        """Copy parameters and the clusters of the features into a slot."""
-        super().load(slot, run)
-        counts = run.task.class_counts
-        self.unlabelled[slot] = ~run.task.train
-        self.wanted[slot] = counts.max() - counts
-        self.threshold[slot] = run.method.threshold
-        self.pseudo_weight[slot] = run.method.pseudo_weight
-        if self.semantic:
-            key = run.net.num_clusters, run.cluster_seeds[0]
-            if key not in self.feature_clusters:
-                rows = run.net.cluster_rows(self.inputs.x)
-                clusters = kmeans(rows, *key, starts=run.net.cluster_starts)
-                self.feature_clusters[key] = clusters
-            self.net.get_buffer("clusters_0")[slot] = self.feature_clusters[key]
+        return labelled_weights(task.class_counts, self.method.class_weights, self.method.mean_loss)
 
     def epoch(self) -> tuple[Tensor, Tensor]:
-        """As in a single run; clusters are found in `pause`."""
+        """As in a single run; clusters are found before it."""
+        on = self.method.stop_on
         return unified_epoch(
             self.net,
             self.inputs,
-            self.stored,
+            self.net.stored,
             select=self._select,
-            score=lambda logits: batched_stopping_scores(self.stop_on, *self.validation(logits)),
+            score=lambda logits: batched_stopping_scores(on, *self.validation(logits)),
         )
 
     def _select(self, logits: Tensor) -> Examples:
-        probabilities = logits.softmax(-1)
+        method, probabilities = self.method, logits.softmax(-1)
         chosen, predicted = select_pseudo_mask(
-            self.pseudo_labels, probabilities, self.wanted, self.unlabelled, self.threshold
+            method.pseudo_labels, probabilities, self.wanted, self.unlabelled, method.threshold
         )
-        share = self.pseudo_weight / chosen.sum(1, keepdim=True).clamp(min=1)
+        share = method.pseudo_weight / chosen.sum(1, keepdim=True).clamp(min=1)
         weights = torch.where(chosen, share, self.weight)
-        targets = torch.where(chosen, predicted, self.labels)
-        if not self.few:
-            return Examples(targets, weights)
-        examples = chosen | ~self.unlabelled
-        nodes = make_subset(examples, self.limits[0])
-        near = make_subset(neighbour_mask(examples, self.inputs.adjacency), self.limits[1])
-        weights = torch.where(nodes.nodes < 0, 0.0, weights.gather(1, nodes.padded))
-        return Examples(targets.gather(1, nodes.padded), weights, nodes, near)
-
-    # Clusters stay at one address: the recorded epoch reads them there.
-
-    def stored(self, layer: int, embeddings: Tensor | Sparse) -> Clusters:
-        """The latest clusters of all runs."""
-        return self.prepared[layer]
-
-    def _prepare(self, layer: int) -> Clusters:
-        flat = flatten_clusters(self.net.get_buffer(f"clusters_{layer}"), self.max_clusters)
-        return prepare_clusters(flat, self.slots * self.max_clusters, torch.float32)
-
-    def _refresh(self, layer: int) -> None:
-        """Update the prepared clusters from the buffers."""
-        new, old = self._prepare(layer), self.prepared[layer]
-        old.assignment.copy_(new.assignment)
-        old.members.crow_indices().copy_(new.members.crow_indices())
-        old.members.col_indices().copy_(new.members.col_indices())
-        old.share.copy_(new.share)
-        if old.chunks is not None and new.chunks is not None:
-            for target, source in zip(old.chunks[:-1], new.chunks[:-1], strict=True):
-                target.copy_(source)
-
-    def epochs_until_pause(self, epochs: Mapping[int, int]) -> int:
-        """Epochs until some run is clustered again."""
-        steps = [(self.runs[slot].method.recluster_every, epoch) for slot, epoch in epochs.items()]
-        return min((every - epoch % every for every, epoch in steps if every), default=SYNC_EVERY)
+        return Examples(torch.where(chosen, predicted, self.labels), weights)
 
     @torch.no_grad()
-    def pause(self, epochs: Mapping[int, int]) -> None:
-        """Find new clusters of the runs that are due (Eq. 3, 4)."""
-        if not self.semantic:
-            return
-        fresh = [slot for slot, epoch in epochs.items() if epoch == 0]
-        every = {slot: self.runs[slot].method.recluster_every for slot in epochs}
-        due = [s for s, epoch in epochs.items() if epoch and every[s] and epoch % every[s] == 0]
-        if not fresh and not due:
-            return
-        if fresh:
-            self._refresh(0)
+    def before(self, epoch: int) -> None:
+        """Find new clusters where they are due (Eq. 3, 4)."""
+        if is_due(epoch, self.method.recluster_every):
+            self.is_first = epoch == 0
+            first = self.net.first_layer(self.inputs, self.net.stored)
+            self.net.embed(first, self.inputs, self._recluster)
+
+    def _recluster(self, layer: int, embeddings: Tensor) -> Clusters:
         net = self.net
-        joint = net.activate(net.first_layer(self.inputs, self.stored), False)
-        for layer in range(1, self.layers):
-            buffer = net.get_buffer(f"clusters_{layer}")
-            for slots, warm_start in ((fresh, False), (due, True)):
-                if slots:
-                    runs = [self.runs[slot] for slot in slots]
-                    buffer[slots] = batched_kmeans(
-                        net.cluster_rows(joint[slots]),
-                        [run.net.num_clusters for run in runs],
-                        seeds=[run.cluster_seeds[layer] for run in runs],
-                        start=buffer[slots] if warm_start else None,
-                        starts=net.cluster_starts,
-                    )
-            self._refresh(layer)
-            joint = net.activate(net.layer(layer, joint, self.inputs, self.stored), False)
+        found = batched_kmeans(
+            net.cluster_rows(embeddings),
+            net.num_clusters,
+            seeds=self.seeds[:, layer].tolist(),
+            start=None if self.is_first else net.get_buffer(f"clusters_{layer}"),
+            starts=net.cluster_starts,
+        )
+        return net.store(layer, found)  # type: ignore[no-any-return]
 
-    def on_shrink(self, slots: Sequence[int]) -> None:
-        """Move the clusters along with the runs."""
-        super().on_shrink(slots)
-        if self.semantic:
-            self.prepared = [self._prepare(layer) for layer in range(self.layers)]
+    def keep(self, rows: Sequence[int]) -> None:
+        """Go on with some of the runs and their clusters."""
+        super().keep(rows)
+        self.net.clear_cache()
 
-    def on_end(self, run: Run) -> None:
+    def on_end(self, fit: Fit, net: Any) -> None:
         """Use the clusters that belong to the best weights."""
-        run.net.clear_cache()
-        _set_fitted(run.method, run.net, run.task.graph, self.inputs)
+        net.clear_cache()
+        _set_fitted(fit.method, net, fit.task.graph, self.inputs)

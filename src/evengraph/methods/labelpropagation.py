@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 from evengraph.core.task import Task
 from evengraph.methods.bases.method import Method
 from evengraph.metrics.multiclass import validation_score
-from evengraph.ops.sparse import graph_matrix, propagation_matrix
+from evengraph.ops.sparse import propagation_matrix, weighted_adjacency
 
 MOST_STEPS = 100_000  # that a saved model may take
 LEAST = 1e-30  # keeps the logarithm finite where a class does not reach a node
@@ -93,7 +93,7 @@ class LabelPropagation(Method):
 
     def _spreading(self, graph: Data) -> Iterator[Tensor]:
         """Logs of how much of each class has reached each node after 0, 1, ... steps, (N, C)."""
-        propagation = propagation_matrix(graph_matrix(graph), graph.x.device, how="row")
+        propagation = propagation_matrix(weighted_adjacency(graph), graph.x.device, how="row")
         start = spread = self._start(graph)
         while True:
             yield spread.clamp(min=LEAST).log()

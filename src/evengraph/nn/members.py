@@ -21,10 +21,10 @@ from evengraph.ops.sparse import (
     LinearMap,
     Sparse,
     diffuse,
-    graph_matrix,
     neighbour_averages,
     propagation_matrix,
     sparsify,
+    weighted_adjacency,
 )
 
 ROWS = 2**16  # rows that all members classify at a time
@@ -223,7 +223,7 @@ class Views(nn.Module):
 
     def _rows(self, graph: Data, *, fit: bool) -> Tensor:
         x = sparsify(graph.x.float())
-        matrix = graph_matrix(graph)
+        matrix = weighted_adjacency(graph)
         views = {}
         if {"structural", "semantic"} & set(self.names):
             propagation = propagation_matrix(matrix, graph.x.device)

@@ -181,27 +181,20 @@ class GraphClassifier(nn.Module):
         propagation: Propagation,
         *,
         dropout: bool,
-        nodes: Tensor | None = None,
         share: Share | None = None,
     ) -> Tensor:
         """Logits of all nodes, or of the rows of the propagation matrix."""
-        return self._output(self.conv(x, propagation), dropout, nodes, share)
+        return self._output(self.conv(x, propagation), dropout, share)
 
     def classify_propagated(self, x: Tensor, *, dropout: bool) -> Tensor:
         """Logits from P x, for a GCN convolution whose constant input is propagated only once."""
         return self._output(x @ self.conv.weight + self.conv.bias.unsqueeze(-2), dropout)
 
-    def _output(
-        self,
-        convolved: Tensor,
-        dropout: bool,
-        nodes: Tensor | None = None,
-        share: Share | None = None,
-    ) -> Tensor:
+    def _output(self, convolved: Tensor, dropout: bool, share: Share | None = None) -> Tensor:
         hidden = relu_dropout(
-            convolved, self.dropout, training=dropout, noise=self.noise, nodes=nodes, share=share
+            convolved, self.dropout, training=dropout, noise=self.noise, share=share
         )
-        # weights may have a leading axis: one layer per replica
+        # weights may have a leading axis: one layer per run of a batch
         weight, bias = self.linear.weight.transpose(-1, -2), self.linear.bias.unsqueeze(-2)
         return hidden @ weight + bias
 

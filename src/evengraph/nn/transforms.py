@@ -9,7 +9,7 @@ from torch_geometric.transforms import BaseTransform
 from torch_geometric.utils import to_undirected
 
 from evengraph.ops.semantic import Clusters, kmeans, semantic_propagate
-from evengraph.ops.sparse import Sparse, propagation_matrix, sparsify, undirected_matrix
+from evengraph.ops.sparse import Sparse, propagation_matrix, sparsify, undirected_adjacency
 from evengraph.ops.structural import check_alpha, path_weights, structural_adjacency
 
 BYTES_PER_EDGE = 20  # two 64-bit node ids and a 32-bit weight
@@ -139,7 +139,7 @@ def structural_connectivity(
         returns: (N, N)
     """
     check_alpha(alpha)
-    matrix = undirected_matrix(edge_index, num_nodes)
+    matrix = undirected_adjacency(edge_index, num_nodes)
     return propagation_matrix(path_weights(matrix, alpha, memory_limit), edge_index.device)
 
 

@@ -33,7 +33,7 @@ def select_pseudo_labels(
 
 
 def _confident(
-    probabilities: Tensor, unlabelled: Tensor, threshold: float | Tensor
+    probabilities: Tensor, unlabelled: Tensor, threshold: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Which unlabelled nodes exceed the threshold (Eq. 11), and class and confidence of all."""
     confidence, labels = probabilities.max(dim=-1)
@@ -85,7 +85,7 @@ def select_pseudo_mask(
     probabilities: Tensor,
     wanted: Tensor,
     unlabelled: Tensor,
-    threshold: Tensor,
+    threshold: float,
 ) -> tuple[Tensor, Tensor]:
     """`select_pseudo_labels` of R replicas, as masks, (R, N): shapes do not depend on values."""
     # `wanted`: nodes that each class lacks, (R, C); returns the selected nodes and all classes

@@ -30,6 +30,16 @@ class Clusters(NamedTuple):
     share: Tensor
     chunks: RowChunks | None = None  # of members, on a GPU
 
+    def take(self, other: Clusters) -> None:
+        """Become other clusters of the same nodes, in the same memory."""
+        pairs = [(self.assignment, other.assignment), (self.share, other.share)]
+        pairs.append((self.members.crow_indices(), other.members.crow_indices()))
+        pairs.append((self.members.col_indices(), other.members.col_indices()))
+        if self.chunks is not None and other.chunks is not None:
+            pairs += zip(self.chunks[:-1], other.chunks[:-1], strict=True)
+        for mine, theirs in pairs:
+            mine.copy_(theirs)
+
 
 def prepare_clusters(assignment: Tensor, num_clusters: int, dtype: torch.dtype) -> Clusters:
     """Sort the nodes by cluster once, so that each propagation is two linear passes."""
@@ -89,22 +99,12 @@ def semantic_propagate(
     return _propagate_to(x, clusters, nodes)
 
 
-def propagate_clusters(x: Tensor, clusters: Clusters, output: Tensor | None = None) -> Tensor:
+def propagate_clusters(x: Tensor, clusters: Clusters) -> Tensor:
     """`semantic_propagate` of all nodes, without gradients."""
     assignment, members, share, chunks = clusters
-    kernels = has_kernels(x.device)
-    if not kernels or x.stride(1) != 1:
-        x = x.contiguous()
-    sums = product(members, x, chunks)  # (K, d)
-    if kernels:
-        from evengraph.fast.triton_kernels import gather_cluster_sums
-
-        if output is None:
-            output = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-        return gather_cluster_sums(x, sums, assignment, share, output)
-    means = sums.mul_(share)
-    result = means.index_select(0, assignment).addcmul_(x, share.index_select(0, assignment))
-    return result if output is None else output.copy_(result)
+    x = x.contiguous()
+    means = product(members, x, chunks).mul_(share)  # (K, d)
+    return means.index_select(0, assignment).addcmul_(x, share.index_select(0, assignment))
 
 
 def _propagate_to(x: Tensor, clusters: Clusters, nodes: Tensor) -> Tensor:
@@ -123,26 +123,6 @@ def _propagate_to(x: Tensor, clusters: Clusters, nodes: Tensor) -> Tensor:
         return sums.index_select(0, assignment).index_add_(0, nodes, scaled)
 
     return linear_map(x, rows, columns)
-
-
-def propagate_halves(x: Tensor, clusters: Clusters, structural: Sparse) -> Tensor:
-    """Propagate the left half of the columns over clusters, the right half over a sparse matrix."""
-    # on a GPU, a few large steps are faster than many small ones
-
-    def transposed(gradient: Tensor) -> Tensor:
-        matrix, chunks = structural.transpose, structural.transposed_chunks
-        return _halves(gradient.contiguous(), clusters, matrix, chunks)
-
-    matrix, chunks = structural.matrix, structural.chunks
-    return linear_map(x, lambda x: _halves(x, clusters, matrix, chunks), transposed)
-
-
-def _halves(x: Tensor, clusters: Clusters, matrix: Tensor, chunks: RowChunks | None) -> Tensor:
-    output = torch.empty_like(x)
-    (left, right), (to_left, to_right) = x.chunk(2, dim=-1), output.chunk(2, dim=-1)
-    propagate_clusters(left.flatten(0, -2), clusters, to_left.flatten(0, -2))
-    product(matrix, right, chunks, to_right)
-    return output
 
 
 CHUNK = 2**24  # distances in memory at a time

@@ -1,6 +1,6 @@
 """Sparse matrices of graphs: products with gradients, adjacency, normalisation, propagation.
 
-Products are deterministic. On a GPU, matrices are built and multiplied by `evengraph.fast`.
+Products are deterministic, on a GPU by the kernels of `evengraph.fast`. SciPy builds the matrices.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -221,27 +221,23 @@ def has_kernels(device: torch.device) -> bool:
     return device.type == "cuda" and find_spec("triton") is not None
 
 
-def product(
-    matrix: Tensor, x: Tensor, chunks: RowChunks | None = None, output: Tensor | None = None
-) -> Tensor:
+def product(matrix: Tensor, x: Tensor, chunks: RowChunks | None = None) -> Tensor:
     """Sparse CSR times dense, without gradients; a leading axis of x stands for several products.
 
     Deterministic on the CPU, and on CUDA with Triton; cuSPARSE adds in no fixed order. `chunks` are
     the row chunks of the matrix, if it is used more than once on a GPU.
     """
+    if x.dim() == 3:
+        side_by_side = x.transpose(0, 1).reshape(x.shape[1], -1)  # (N, R d)
+        together = product(matrix, side_by_side, chunks)
+        return together.view(matrix.shape[0], *x.shape[::2]).transpose(0, 1).contiguous()
     if has_kernels(x.device):
         from evengraph.fast.triton_kernels import deterministic_product
 
         if chunks is None:
             chunks = chunk_rows_fixed(matrix.crow_indices(), matrix.col_indices().numel())
-        return deterministic_product(matrix, x, chunks, output)
-    if x.dim() == 2:
-        result = _sum_of_rows(matrix, x) if x.is_cpu and x.numel() else matrix @ x
-    else:
-        side_by_side = x.transpose(0, 1).reshape(x.shape[1], -1)  # (N, R d)
-        together = product(matrix, side_by_side)
-        result = together.view(matrix.shape[0], *x.shape[::2]).transpose(0, 1).contiguous()
-    return result if output is None else output.copy_(result)
+        return deterministic_product(matrix, x, chunks)
+    return _sum_of_rows(matrix, x) if x.is_cpu and x.numel() else matrix @ x
 
 
 def _sum_of_rows(matrix: Tensor, x: Tensor) -> Tensor:
@@ -269,10 +265,6 @@ def sparsify(x: Tensor, *, sparse_below: float | None = None) -> Tensor | Sparse
 
 
 Normalisation = Literal["symmetric", "row"]
-
-
-Matrix: TypeAlias = "sp.spmatrix | Tensor"
-"""A matrix of a graph: SciPy's on the host, a CSR tensor on a GPU."""
 
 
 def adjacency(edge_index: Tensor, num_nodes: int, weight: Tensor | None = None) -> sp.csr_matrix:
@@ -341,26 +333,6 @@ def weighted_adjacency(graph: Data) -> sp.csr_matrix:
     return derived["scaled"]
 
 
-def undirected_matrix(edge_index: Tensor, num_nodes: int) -> Matrix:
-    """`undirected_adjacency`, built on the device of the edges."""
-    if edge_index.is_cuda:
-        from evengraph.fast.device_graphs import adjacency_tensor
-
-        return adjacency_tensor(edge_index, num_nodes, undirected=True)
-    return undirected_adjacency(edge_index, num_nodes)
-
-
-def graph_matrix(graph: Data) -> Matrix:
-    """`weighted_adjacency`, built on the device of the graph."""
-    if not graph.edge_index.is_cuda:
-        return weighted_adjacency(graph)
-    from evengraph.fast.device_graphs import adjacency_tensor, scaled_by_mean
-
-    weight = edge_weight(graph)
-    matrix = adjacency_tensor(graph.edge_index, graph.num_nodes, weight, undirected=True)
-    return matrix if weight is None else scaled_by_mean(matrix)
-
-
 def normalise(matrix: sp.spmatrix, how: Normalisation) -> sp.csr_matrix:
     """Add a self-loop to every node of an undirected graph and divide by degrees.
 
@@ -379,20 +351,16 @@ def normalise(matrix: sp.spmatrix, how: Normalisation) -> sp.csr_matrix:
 
 
 def propagation_matrix(
-    matrix: Matrix,
+    matrix: sp.spmatrix,
     device: torch.device,
     *,
     how: Normalisation = "symmetric",
     dtype: torch.dtype = torch.float32,
 ) -> Sparse:
-    """`normalise` a graph and put it on a device; a tensor is there already.
+    """`normalise` a graph and put it on a device.
 
     Done once per graph and kind, as long as the matrix of the graph is shared.
     """
-    if isinstance(matrix, Tensor):
-        from evengraph.fast.device_graphs import normalised
-
-        return normalised(matrix, how, dtype)
     shared = not torch.is_inference_mode_enabled()  # what it makes cannot be trained with
     derived, key = _DERIVED.get(matrix, {}) if shared else {}, (how, str(device), dtype)
     if key not in derived:
@@ -412,13 +380,9 @@ def with_self_loops(matrix: sp.spmatrix, device: torch.device) -> Sparse:
 
 
 def neighbour_means(
-    matrix: Matrix, device: torch.device, dtype: torch.dtype = torch.float32
+    matrix: sp.spmatrix, device: torch.device, dtype: torch.dtype = torch.float32
 ) -> Sparse:
     """The matrix that averages over neighbours by weight, without the node; 0 if there are none."""
-    if isinstance(matrix, Tensor):
-        from evengraph.fast.device_graphs import means
-
-        return means(matrix, dtype)
     degree = np.asarray(matrix.sum(axis=1, dtype=np.float64)).ravel()
     return Sparse.from_scipy(sp.diags(1 / np.where(degree, degree, 1)) @ matrix, device, dtype)
 
@@ -445,14 +409,14 @@ class Average(NamedTuple):
 
 
 def neighbour_averages(
-    graph: Data, hops: int, dtype: torch.dtype = torch.float32, union: Matrix | None = None
+    graph: Data, hops: int, dtype: torch.dtype = torch.float32, union: sp.spmatrix | None = None
 ) -> list[Average]:
     """The means over neighbours 1, 2, ... hops away in all edges, then over those per relation."""
-    # without hops there are none per relation; `union` is the `graph_matrix`, if known already
+    # without hops there are none per relation; `union` is the adjacency matrix, if known already
     if not hops:
         return []
     device = graph.edge_index.device
-    union = graph_matrix(graph) if union is None else union
+    union = weighted_adjacency(graph) if union is None else union
     means = neighbour_means(union, device, dtype)
     averages = [Average(means, steps) for steps in range(1, hops + 1)]
     for relation in range(count_relations(graph)):

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from evengraph.fast.subsets import SubsetMatrix
 from evengraph.ops.semantic import cluster_means
 from evengraph.ops.sparse import (
     Normalisation,
@@ -135,7 +134,7 @@ def _scale(sums: Tensor, how: Normalisation) -> Tensor:
     return inverse.sqrt() if how == "symmetric" else inverse
 
 
-Propagation = Sparse | AttachedGraph | GraphWithCopies | SubsetMatrix
+Propagation = Sparse | AttachedGraph | GraphWithCopies
 """The right-hand operands of a graph convolution's propagation."""
 
 

@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 from evengraph.fast.unignn import Connectivity, UnifiedNetwork, inputs_and_clusters
 from evengraph.methods import Auto, Boosting, LabelPropagation, Method, UniGNN, Unison
 from evengraph.ops.semantic import Clusters, semantic_propagate
-from evengraph.ops.sparse import Sparse, graph_matrix, neighbour_averages, propagation_matrix
+from evengraph.ops.sparse import Sparse, neighbour_averages, propagation_matrix, weighted_adjacency
 from evengraph.ops.trees import path_contributions
 
 OWN, OTHERS = "own", "others"
@@ -120,7 +120,7 @@ def _boosting(method: Boosting, graph: Data, node: int, direction: Tensor) -> Co
 @contributions.register
 def _labels(method: LabelPropagation, graph: Data, node: int, direction: Tensor) -> Contributions:
     """What the label of each training node adds to the logits; features add nothing."""
-    propagation: Sparse = propagation_matrix(graph_matrix(graph), graph.x.device, how="row")
+    propagation: Sparse = propagation_matrix(weighted_adjacency(graph), graph.x.device, how="row")
     walk = torch.zeros(graph.num_nodes, 1, device=graph.x.device)
     walk[node] = 1
     reach = torch.zeros_like(walk)  # how much of each node's start has reached the node

@@ -31,7 +31,7 @@ from evengraph.core.threads import usable_cores
 from evengraph.datasets import load
 from evengraph.fast.replicas import batching, can_replicate
 from evengraph.methods import Method, fit_many
-from evengraph.methods.bases.fitting import ACTIVE_GROUPS, SLOTS
+from evengraph.methods.bases.fitting import SLOTS
 from evengraph.metrics.binary import positive_class, precision_recall_points
 from evengraph.metrics.calibration import Calibrator
 from evengraph.metrics.decisions import Costs, base_rate_sweep
@@ -442,14 +442,9 @@ class Executor:
     # Many jobs as one batch.
 
     def _fit_batch(self, jobs: Sequence[Job], end: OnEnd) -> None:
-        """Fit a batch; if it fails, try each half of what is left, down to single jobs."""
-        if len(jobs) > 1:
-            left = self._fit_together(jobs, end)
-            half = (len(left) + 1) // 2
-            self._fit_batch(left[:half], end)
-            self._fit_batch(left[half:], end)
-        else:
-            replace(self, journal=Journal())._run_here(jobs, end)
+        """Fit side by side, and alone what is left if something went wrong."""
+        left = self._fit_together(jobs, end) if len(jobs) > 1 else jobs
+        replace(self, journal=Journal())._run_here(left, end)
 
     def _fit_together(self, jobs: Sequence[Job], end: OnEnd) -> Sequence[Job]:
         """Fit side by side; returns the jobs that are left if something went wrong."""
@@ -474,7 +469,7 @@ class Executor:
             if any(history.interrupted for history in method.history_):
                 interrupted = True
                 return
-            fitted = score(job, task, method, together=min(len(fits), SLOTS * ACTIVE_GROUPS))
+            fitted = score(job, task, method, together=min(len(fits), SLOTS))
             ended.add(index)
             end(job, fitted.record)
 

@@ -122,12 +122,7 @@ def train(
             Ctrl-C then ends all of them.
         checkpoint: Where training is saved as it goes on; a file that is there is continued.
     """
-    pairs = list(zip(module.parameters(), weight_decays(module, weight_decay), strict=True))
-    groups = [
-        {"params": [weight for weight, value in pairs if value == decay], "weight_decay": decay}
-        for decay in dict.fromkeys(value for _, value in pairs)
-    ]
-    optimizer = torch.optim.Adam(groups, lr=learning_rate, fused=True)
+    optimizer = adam(module, learning_rate, weight_decay)
     history = History(max_epochs=max_epochs, patience=patience, main=main)
     best = _BestWeights(module)
     parts: dict[str, Stateful] = {"module": module, "optimizer": optimizer, "best": best}
@@ -136,15 +131,15 @@ def train(
         checkpoint.load(parts)
     if ranks.size > 1:
         epoch = shared_epoch(module, epoch, ranks)
-    step: _Step | _RecordedStep = _Step(epoch, optimizer)
+    step: Step | RecordedStep = Step(epoch, optimizer)
     device = next(module.parameters()).device
     recordable = recordable and has_kernels(device)
     started = perf_counter()
     try:
-        with _side_stream(device) if recordable else nullcontext() as stream:
+        with side_stream(device) if recordable else nullcontext() as stream:
             for index in range(len(history.loss), max_epochs + 1):
                 if stream and index == RECORD_AFTER:
-                    step = _recorded(step, stream)
+                    step = recorded(step, stream)
                 step.rehearsal = stream is not None and index == RECORD_AFTER - 1
                 loss, score = step.evaluate()
                 if not math.isfinite(loss):
@@ -175,15 +170,19 @@ def train(
     return history
 
 
-def weight_decays(module: nn.Module, weight_decay: float) -> list[float]:
-    """The weight decay of each parameter: zero in modules with `decays = False`."""
+def adam(module: nn.Module, learning_rate: float, weight_decay: float) -> torch.optim.Adam:
+    """The optimizer of a module; modules with `decays = False` have no weight decay."""
     exempt = {
         id(weight)
         for part in module.modules()
         if not getattr(part, "decays", True)
         for weight in part.parameters()
     }
-    return [0.0 if id(weight) in exempt else weight_decay for weight in module.parameters()]
+    groups: dict[float, list[nn.Parameter]] = {}
+    for weight in module.parameters():
+        groups.setdefault(0.0 if id(weight) in exempt else weight_decay, []).append(weight)
+    params = [{"params": some, "weight_decay": decay} for decay, some in groups.items()]
+    return torch.optim.Adam(params, lr=learning_rate, fused=True)
 
 
 def train_stepwise(
@@ -214,7 +213,7 @@ def train_stepwise(
     return history
 
 
-class _Step:
+class Step:
     """One epoch: evaluate the weights, then update them."""
 
     def __init__(self, epoch: Epoch, optimizer: torch.optim.Optimizer) -> None:
@@ -222,7 +221,8 @@ class _Step:
         self.rehearsal = False  # whether to look for what cannot be recorded
         self.recordable = True
 
-    def evaluate(self) -> list[float]:
+    def evaluate(self) -> Any:
+        """Loss and score, or those of all runs of a batch."""
         self.optimizer.zero_grad()
         if self.rehearsal:
             with waits_for_gpu() as found:
@@ -230,16 +230,16 @@ class _Step:
             self.recordable = not found
         else:
             self.loss, score = self.epoch()
-        values: list[float] = torch.stack([self.loss.detach(), score.to(self.loss)]).tolist()
-        return values
+        return torch.stack([self.loss.detach(), score.to(self.loss)]).tolist()
 
     def update(self) -> None:
-        self.loss.backward()
+        """Take a step."""
+        self.loss.sum().backward()
         del self.loss  # frees the autograd graph
         self.optimizer.step()
 
 
-class _RecordedStep:
+class RecordedStep:
     """The same, recorded once as a CUDA graph that launches all kernels of an epoch at once."""
 
     def __init__(
@@ -251,28 +251,29 @@ class _RecordedStep:
         mode = "thread_local"  # other threads may use the GPU meanwhile
         with torch.cuda.graph(self.graph, stream=stream, capture_error_mode=mode):
             loss, score = epoch()
-            gradients = torch.autograd.grad(loss, weights, allow_unused=True)
+            gradients = torch.autograd.grad(loss.sum(), weights, allow_unused=True)
             self.values = torch.stack([loss.detach(), score.to(loss)])
         for weight, gradient in zip(weights, gradients, strict=True):
             weight.grad = gradient  # overwritten by every replay
 
-    def evaluate(self) -> list[float]:
+    def evaluate(self) -> Any:
+        """Loss and score, or those of all runs of a batch."""
         self.graph.replay()
-        values: list[float] = self.values.tolist()
-        return values
+        return self.values.tolist()
 
     def update(self) -> None:
+        """Take a step."""
         self.optimizer.step()
 
 
-def _recorded(step: _Step | _RecordedStep, stream: torch.cuda.Stream) -> _Step | _RecordedStep:
+def recorded(step: Step | RecordedStep, stream: torch.cuda.Stream) -> Step | RecordedStep:
     """Record the step, or go on with plain ones if that is not possible."""
-    if not isinstance(step, _Step) or not step.recordable:
+    if not isinstance(step, Step) or not step.recordable:
         logger.debug("not recorded: an epoch waits for the GPU")
         return step
     with deferred_interrupts():
         try:
-            return _RecordedStep(step.epoch, step.optimizer, stream)
+            return RecordedStep(step.epoch, step.optimizer, stream)
         except RuntimeError as error:
             logger.debug("not recorded: %s", error)
             return step
@@ -285,7 +286,7 @@ def _cached_stream(device: int) -> torch.cuda.Stream:
 
 
 @contextmanager
-def _side_stream(device: torch.device) -> Iterator[torch.cuda.Stream]:
+def side_stream(device: torch.device) -> Iterator[torch.cuda.Stream]:
     """Work on a non-default stream of a GPU, as recording requires."""
     with torch.cuda.device(device):
         stream, default = _cached_stream(torch.cuda.current_device()), torch.cuda.current_stream()

@@ -37,7 +37,6 @@ from evengraph.ops.losses import (
 from evengraph.ops.sparse import (
     Normalisation,
     Sparse,
-    graph_matrix,
     propagation_matrix,
     scatter_sum,
     sparsify,
@@ -176,7 +175,7 @@ class NetworkMethod(Method):
         return Inputs(sparsify(graph.x.float()), self._propagation(graph))
 
     def _propagation(self, graph: Data) -> Sparse:
-        matrix = graph_matrix(graph)
+        matrix = weighted_adjacency(graph)
         return propagation_matrix(matrix, graph.x.device, how=self._normalisation)
 
     @property
