@@ -139,6 +139,8 @@ def test_homophily_against_counting(found):
     number = len(graph.class_names)
     neighbours, _ = read_edges(graph.edge_index.numpy(), graph.num_nodes)
     homophily = measure_homophily(neighbours.pairs, labels, known, number)
+    more = measure_homophily(neighbours.pairs, labels, known, 10**6)  # as many classes take no more
+    assert more.adjusted == homophily.adjusted
     edges = [
         (labels[a], labels[b])
         for a, b in as_networkx(graph.edge_index, graph.num_nodes).edges
@@ -401,8 +403,15 @@ def test_a_column_that_is_not_there():
 # The signal of one column.
 
 
+def signal(table):
+    """From the counts of classes, by group."""
+    groups, classes = (np.repeat(part.ravel(), table.ravel()) for part in np.indices(table.shape))
+    return label_signal(groups, classes, table.shape[1])
+
+
+@pytest.mark.parametrize("dense", [measures.DENSE, 0])
 @given(st.lists(st.lists(st.integers(0, 8), min_size=3, max_size=3), min_size=1, max_size=5))
-def test_what_a_column_tells_against_leaving_one_out(rows):
+def test_what_a_column_tells_against_leaving_one_out(dense, rows):
     table = np.array(rows)
     nodes = [
         (group, label)
@@ -429,20 +438,22 @@ def test_what_a_column_tells_against_leaving_one_out(rows):
             return 0.0
         return (hits(classes) - max(sizes)) / (len(nodes) - max(sizes))
 
-    told = label_signal(table)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measures, "DENSE", dense)
+        told = signal(table)
     assert told.label == pytest.approx(gain({0: 0, 1: 1, 2: 2}))
     for label in range(3):
         assert told.by_class[label] == pytest.approx(gain({c: c == label for c in range(3)}))
 
 
 def test_a_copy_is_one_to_one():
-    assert label_signal(np.diag([20, 30, 40])).copy
-    assert label_signal(np.array([[0, 12], [0, 0], [15, 0]])).copy
-    assert not label_signal(np.array([[20, 0], [20, 0], [0, 20]])).copy  # two values for a class
-    assert not label_signal(np.array([[20, 1], [0, 20]])).copy
-    assert not label_signal(np.array([[20, 0]])).copy  # a single class
-    assert not label_signal(np.diag([20, 3])).copy  # three nodes are no evidence
-    assert label_signal(np.vstack([np.tile([1, 0], (30, 1)), np.tile([0, 1], (30, 1))])).label <= 0
+    assert signal(np.diag([20, 30, 40])).copy
+    assert signal(np.array([[0, 12], [0, 0], [15, 0]])).copy
+    assert not signal(np.array([[20, 0], [20, 0], [0, 20]])).copy  # two values for a class
+    assert not signal(np.array([[20, 1], [0, 20]])).copy
+    assert not signal(np.array([[20, 0]])).copy  # a single class
+    assert not signal(np.diag([20, 3])).copy  # three nodes are no evidence
+    assert signal(np.vstack([np.tile([1, 0], (30, 1)), np.tile([0, 1], (30, 1))])).label <= 0
 
 
 def test_few_values_stay_and_many_are_cut_into_ranges():

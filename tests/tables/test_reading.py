@@ -12,14 +12,17 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import parquet
 from pyarrow.csv import ReadOptions
 
 import evengraph as eg
 from evengraph.core import untrusted as limits
 from evengraph.core.errors import ArgumentError
+from evengraph.disk.engine import find_files
 from evengraph.tables import cells as values
 from evengraph.tables import from_frames, read, read_table
 from evengraph.tables.cells import (
@@ -201,6 +204,52 @@ def test_limits_of_files(tmp_path, monkeypatch, write):
     monkeypatch.setattr(pd, "read_parquet", None)
     with pytest.raises(ValueError, match=r"a\.parquet has 3 columns; a table may have at most 2"):
         read_table(path)
+
+
+LONG, MANY = "x" * 2000, 3_000
+ONE = pa.array(np.zeros(MANY), pa.int32())
+
+
+@pytest.mark.parametrize(
+    ("column", "options", "message"),
+    [
+        (pa.DictionaryArray.from_arrays(ONE, [LONG]), {}, "unpacks to"),
+        (pa.array([LONG] * MANY), {}, "unpacks to"),
+        (pa.array([LONG.encode()] * MANY), {}, "unpacks to"),
+        (pa.array([[LONG] * MANY]), {}, "unpacks to"),
+        (pa.array([{"a": [LONG] * MANY}]), {}, "unpacks to"),
+        (pa.array([[None] * 100 * MANY]), {}, "unpacks to"),
+        (pa.array([LONG] * MANY), {"a": "DELTA_BYTE_ARRAY"}, "unpacks to"),
+        (pa.nulls(100 * MANY), {}, "has 300,000 rows"),
+        (pa.array([0] * 100 * MANY), {}, "has 300,000 rows"),
+    ],
+)
+def test_a_small_parquet_file_unpacks_to_little(tmp_path, monkeypatch, column, options, message):
+    for module in (limits, read):
+        monkeypatch.setattr(module, "FREE_BYTES", 2**21)
+    monkeypatch.setattr(limits, "FREE_ROWS", 2**10)
+    path, table = tmp_path / "t.parquet", pa.table({"a": column})
+    about = {"column_encoding": options, "use_dictionary": False} if options else {}
+    parquet.write_table(table, path, compression="zstd", **about)
+    assert path.stat().st_size < 20_000
+    for reader in (read_table, find_files):  # in memory, and to pack it
+        with pytest.raises(ValueError, match=rf"t\.parquet {message}.*: save it as CSV, uncompr"):
+            reader(path)
+    parquet.write_table(table.slice(0, 10), path, **about)
+    if not isinstance(column, pa.ListArray | pa.StructArray):
+        assert len(read_table(path)) == 10
+
+
+def test_text_that_unpacks_to_many_rows_or_cells_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "FREE_ROWS", 1000)
+    monkeypatch.setattr(limits, "FREE_VALUES", 10_000)
+    for name, content, what in (
+        ("t.jsonl.gz", b'{"a": 1}\n' * 9000, "9,000 rows"),
+        ("t.csv.gz", b"a,b\n" + b"," * 90_000, "90,001 cells"),
+    ):
+        (tmp_path / name).write_bytes(gzip.compress(content))
+        with pytest.raises(ValueError, match=rf"{name} has {what}; a file of .* may have"):
+            read_table(tmp_path / name)
 
 
 def test_the_limits_of_the_fast_way(write, monkeypatch):

@@ -26,6 +26,10 @@ FREE_VALUES = 2**25  # how many values a sparse array may have as a dense one, w
 VALUES_PER_VALUE = 1000  # how many it may have per value that it stores
 FREE_NODES = 1_000_000  # how many nodes a file may name without features and labels
 NODES_PER_EDGE = 100  # how many more it may name per edge
+FREE_ROWS = 2**21  # rows that any compressed table may have
+ROWS_PER_BYTE = 2  # how many a larger one may have, per byte on disk
+CELLS_PER_BYTE = 100  # how many cells it may have, beyond FREE_VALUES
+CELL_BYTES = 32  # what a cell of text takes in memory, besides its characters
 MAX_COLUMNS = 20_000  # columns of a table
 MAX_INTEGER = 2**31 - 1
 """The largest whole number that a parameter of a method or a protocol may be."""
@@ -58,6 +62,17 @@ def check_dense(shape: tuple[int, int], stored: int, name: str) -> None:
             f"{name} of shape {shape} with {stored} stored values must hold at most "
             f"{limit:,} values as a dense array: leave out empty columns."
         )
+
+
+def check_table(rows: int, cells: int, packed: int, name: str) -> None:
+    """Raise LimitError if a compressed table has far more rows or cells than bytes."""
+    limits = FREE_ROWS + ROWS_PER_BYTE * packed, max(FREE_VALUES, CELLS_PER_BYTE * packed)
+    for count, limit, what in zip((rows, cells), limits, ("rows", "cells"), strict=True):
+        if count > limit:
+            raise LimitError(
+                f"{name} has {count:,} {what}; a file of {format_size(packed)} may have {limit:,}: "
+                "save it as CSV, uncompressed."
+            )
 
 
 def check_columns(count: int, name: str) -> None:

@@ -21,7 +21,7 @@ from evengraph.disk.graphs import PackWriter, index_dtype
 from evengraph.disk.packed_graph import ArrayFile, Progress, no_progress
 from evengraph.tables import TableColumns, UnknownNodeError
 from evengraph.tables.cells import location, plural
-from evengraph.tables.read import csv_header, table_suffix
+from evengraph.tables.read import check_parquet, csv_header, table_suffix
 
 POLL_SECONDS = 0.5
 BATCH_ROWS = 1 << 20
@@ -177,11 +177,7 @@ class TableFiles:
             return self._csv_header[1]
         from pyarrow.parquet import read_schema
 
-        try:
-            names = [str(name) for name in read_schema(self.paths[0]).names]
-        except (ValueError, OSError) as error:
-            reason = " ".join(str(error).split())[:120]
-            raise ValueError(f"{self.paths[0]} cannot be read as Parquet: {reason}.") from None
+        names = [str(name) for name in read_schema(self.paths[0]).names]
         stripped = [name.strip() for name in names]
         for name in stripped:
             if stripped.count(name) > 1:
@@ -253,6 +249,8 @@ def find_files(table: str | Path | Sequence[str | Path]) -> TableFiles:
     for path in paths:
         if table_suffix(path) not in STREAMED:
             raise ValueError(f"{path} must end in {', '.join(STREAMED)}.")
+        if table_suffix(path) == ".parquet":
+            check_parquet(path)
     return TableFiles(tuple(paths))
 
 

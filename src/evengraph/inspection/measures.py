@@ -262,10 +262,8 @@ def measure_homophily(pairs: Ints, labels: Ints, labelled: Bools, num_classes: i
     """Compare the classes of the two ends of every pair of neighbours, (2, P)."""
     both = labelled[pairs[0]] & labelled[pairs[1]]
     first, second = labels[pairs[0][both]], labels[pairs[1][both]]
-    mixing = np.bincount(first * num_classes + second, minlength=num_classes**2)
-    mixing = mixing.reshape(num_classes, num_classes)
-    mixing = mixing + mixing.T  # from both ends
-    same, ends = mixing.diagonal(), mixing.sum(1)
+    ends = np.bincount(np.concatenate([first, second]), minlength=num_classes)
+    same = 2 * np.bincount(first[first == second], minlength=num_classes)  # from both ends
     count = int(both.sum())
     edge = float(same.sum() / ends.sum()) if count else None
     chance = float(((ends / ends.sum()) ** 2).sum()) if count else None
@@ -391,6 +389,7 @@ BLOCK = 256  # columns to copy at a time
 MOST_VALUES = 64  # a column with more distinct values is cut into this many ranges
 LEAST_IN_RANGE = 5
 LEAST_EVIDENCE = 10  # labelled nodes of a class below which a perfect fit may be luck
+DENSE = 2**20  # pairs of a group and a class that are counted in an array
 MOST_ROWS = 20_000  # labelled rows to use; more would not change the result
 
 
@@ -410,13 +409,12 @@ def leaks_in_features(
     """Check every column of x by itself; labels are -1 for nodes whose class may not be used."""
     rows = sample_rows(labels, len(names))
     classes = labels[rows]
-    totals = np.bincount(classes, minlength=len(names))
     leaks = list[Leak]()
     for start in range(0, x.shape[1], BLOCK):
         block = np.ascontiguousarray(x[:, start : start + BLOCK][rows].T)
         for index, values in enumerate(block, start):
             name = column_names[index] if column_names else f"feature {index}"
-            leak = _label_leak(name, _table(values, classes, totals), names)
+            leak = _label_leak(name, _filled_groups(values, len(names)), classes, names)
             if leak is None and _evenly_spaced(x, columns, index):
                 leak = Leak(column=name, kind="id")
             leaks += [leak] if leak else []
@@ -441,16 +439,16 @@ def leaks_in_table(table: Any, label: str, id: str | None) -> list[Leak]:
         leak = None
         if names:
             groups = _groups(column.iloc[rows], len(names))
-            leak = _label_leak(str(name), _counts(groups, classes, len(names)), names)
+            leak = _label_leak(str(name), groups, classes, names)
         if leak is None and _looks_like_id(column, None if id is None else table[id]):
             leak = Leak(column=str(name), kind="id")
         leaks += [leak] if leak else []
     return leaks
 
 
-def _label_leak(column: str, counts: Ints, names: Sequence[str]) -> Leak | None:
-    """The leak of a column with these class counts per group of equal values, if there is one."""
-    label, by_class, copy = label_signal(counts)
+def _label_leak(column: str, groups: Ints, classes: Ints, names: Sequence[str]) -> Leak | None:
+    """The leak of a column with these groups of equal values, if there is one."""
+    label, by_class, copy = label_signal(groups, classes, len(names))
     if copy:
         return Leak(column=column, kind="copy", strength=1.0)
     if label >= SUSPICIOUS:
@@ -462,21 +460,13 @@ def _label_leak(column: str, counts: Ints, names: Sequence[str]) -> Leak | None:
     return Leak(column=column, kind="class", strength=strength, class_name=names[best])
 
 
-def _table(values: NDArray[Any], classes: Ints, totals: Ints) -> Ints:
-    """Class counts per group of equal values, (groups, C); only non-zero values are sorted."""
+def _filled_groups(values: NDArray[Any], num_classes: int) -> Ints:
+    """Group id of each value; only non-zero values are sorted, zeros are the last group."""
     filled = np.flatnonzero(values)
-    if not len(filled):
-        return totals[None, :]
-    groups = group_values(values[filled], len(totals))
-    counts = _counts(groups, classes[filled], len(totals))
-    return np.vstack([counts, totals - counts.sum(0)])
-
-
-def _counts(groups: Ints, classes: Ints, num_classes: int) -> Ints:
-    """Class counts per group, (groups, C)."""
-    number = int(groups.max()) + 1
-    counts = np.bincount(groups * num_classes + classes, minlength=number * num_classes)
-    return counts.reshape(number, num_classes)
+    some = group_values(values[filled], num_classes)
+    groups = np.full(len(values), some.max(initial=-1) + 1)
+    groups[filled] = some
+    return groups
 
 
 def _evenly_spaced(x: Matrix, columns: Columns, index: int) -> bool:
@@ -557,28 +547,39 @@ def group_values(values: NDArray[Any], num_classes: int) -> Ints:
     return group.astype(np.int64)
 
 
-def label_signal(table: Ints) -> LabelSignal:
-    """Measure how well groups of equal values predict the label, by counts, (groups, C).
+def label_signal(groups: Ints, classes: Ints, num_classes: int) -> LabelSignal:
+    """Measure how well groups of equal values predict the label; one group and class per node.
 
     A node is predicted by the other nodes of its group, so a unique value predicts nothing.
     """
-    sizes, totals = table.sum(1), table.sum(0)
-    number = int(sizes.sum())
-    ordered = np.sort(table, axis=1)
-    second = ordered[:, -2] if table.shape[1] > 1 else np.zeros(len(table), dtype=np.int64)
-    label = _gain(_hits(ordered[:, -1], second).sum(), totals.max(initial=0), number)
-    others = sizes[:, None] - table
-    hits = _hits(np.maximum(table, others), np.minimum(table, others)).sum(0)  # (C,)
+    pairs, counts = _distinct(groups * num_classes + classes)
+    group, label = np.divmod(pairs, num_classes)
+    sizes, totals = np.bincount(groups), np.bincount(classes, minlength=num_classes)
+    number = len(groups)
+    order = np.lexsort((counts, group))
+    last = np.flatnonzero(np.diff(group[order], append=-1))  # the largest count of each group
+    ordered = np.concatenate([[0], counts[order]])
+    second = np.where(np.diff(last, prepend=-1) > 1, ordered[last], 0)
+    gain = _gain(_hits(ordered[last + 1], second).sum(), totals.max(initial=0), number)
+    others, unmixed = sizes[group] - counts, _hits(sizes, np.zeros_like(sizes))
+    hits = _hits(np.maximum(counts, others), np.minimum(counts, others)) - unmixed[group]
+    hits = unmixed.sum() + np.bincount(label, hits, minlength=num_classes)  # (C,)
     bases = np.maximum(totals, number - totals)
-    scarce = np.minimum(totals, number - totals) < LEAST_EVIDENCE
-    by_class = np.array([_gain(h, b, number) for h, b in zip(hits, bases, strict=True)])
-    by_class[scarce] = 0.0
-    full = table[sizes > 0]
-    pure = ((full > 0).sum(1) == 1).all() and ((full > 0).sum(0) <= 1).all()
-    copy = bool(len(full) == (totals > 0).sum() > 1 and pure)
+    by_class = (hits - bases) / np.maximum(number - bases, 1)
+    by_class[np.minimum(totals, number - totals) < LEAST_EVIDENCE] = 0.0
+    copy = len(pairs) == (sizes > 0).sum() == (totals > 0).sum() > 1
     if number - totals.max(initial=0) < LEAST_EVIDENCE:
-        label, copy = 0.0, False
-    return LabelSignal(label=label, by_class=by_class, copy=copy)
+        gain, copy = 0.0, False
+    return LabelSignal(label=gain, by_class=by_class, copy=bool(copy))
+
+
+def _distinct(codes: Ints) -> tuple[Ints, Ints]:
+    """Distinct values, ascending, and how often each occurs."""
+    if codes.max(initial=0) > DENSE:
+        return np.unique(codes, return_counts=True)
+    counts = np.bincount(codes)
+    present = np.flatnonzero(counts)
+    return present, counts[present]
 
 
 def _hits(top: Ints, second: Ints) -> Ints:

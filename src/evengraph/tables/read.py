@@ -17,7 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from evengraph.core.errors import first_line, one_line_errors, short
-from evengraph.core.untrusted import LimitError, check_columns, check_dense, check_unpacked
+from evengraph.core.untrusted import (
+    CELL_BYTES,
+    FREE_BYTES,
+    LimitError,
+    check_columns,
+    check_table,
+    check_unpacked,
+)
 from evengraph.tables.cells import distinct_names, import_pandas, plural
 from evengraph.tables.encoders import LIST_FILE
 
@@ -26,6 +33,7 @@ TABLE_SUFFIXES = (*TEXT_SUFFIXES, *(f"{suffix}.gz" for suffix in TEXT_SUFFIXES),
 SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 MAX_CELL_LENGTH = 2**31 - 1
 MAX_HEADER_LENGTH = 2**22
+BATCH = 2**17  # rows
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -61,14 +69,16 @@ def _read(path: Path, suffix: str) -> Any:
 @lru_cache(maxsize=4)  # the tables of a known graph and of new nodes
 def _parse(path: Path, suffix: str, resolved: Path, changed: int, size: int) -> Any:
     """Parse a file; the further arguments identify its content."""
+    text = "" if suffix == ".parquet" else _read_text(path)
+    check_table(text.count("\n"), max(map(text.count, SEPARATORS)), size, str(path))
     if suffix == ".parquet":
         table = _read_parquet(path)
     elif suffix == ".json":
-        table = _parse_list_file(_read_text(path), path)
+        table = _parse_list_file(text, path)
     elif suffix.startswith((".jsonl", ".ndjson")):
-        table = _read_json_lines(_read_text(path), path)
+        table = _read_json_lines(text, path)
     else:
-        table = _read_csv(_read_text(path), path, "\t" if suffix.startswith(".tsv") else None)
+        table = _read_csv(text, path, "\t" if suffix.startswith(".tsv") else None)
     check_columns(table.shape[1] if table.ndim == 2 else 1, str(path))
     table.attrs["file"] = str(path)
     return table
@@ -297,24 +307,65 @@ def _parse_list_file(text: str, path: Path) -> Any:
 
 
 def _read_parquet(path: Path) -> Any:
-    """Read a file after checking the sizes that it states; Arrow checks that they are true."""
-    pandas, packed = import_pandas(), path.stat().st_size
+    check_parquet(path)
+    with _parquet_errors(path):
+        return import_pandas().read_parquet(path)
+
+
+def check_parquet(path: Path) -> None:
+    """Raise ValueError for a file that unpacks to too much: few bytes may repeat a long text.
+
+    Columns of text are read as codes of distinct values, a batch at a time.
+    """
+    packed, unpacked = path.stat().st_size, 0
     if not packed:
         raise ValueError(f"{path} is empty.")
-    from pyarrow import parquet
+    from pyarrow import parquet, types
 
-    try:
+    with _parquet_errors(path):
         about = parquet.read_metadata(path)
-        size = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
+        groups = [about.row_group(i) for i in range(about.num_row_groups)]
+        size = sum(group.total_byte_size for group in groups)
         check_unpacked(size, packed, str(path), "write it without compression")
         check_columns(about.num_columns, str(path))
-        check_dense((about.num_rows, about.num_columns), packed, str(path))
-        return pandas.read_parquet(path)
+        check_table(about.num_rows, about.num_rows * about.num_columns, packed, str(path))
+        chunks = [group.column(i) for group in groups for i in range(about.num_columns)]
+        fields = about.schema.to_arrow_schema()
+        names = [item.name for item in fields if not types.is_primitive(item.type)]
+        texts = {part.path_in_schema for part in chunks if part.physical_type == "BYTE_ARRAY"}
+        rows = BATCH
+        if shared := [part for part in chunks if "DELTA_BYTE_ARRAY" in part.encodings]:  # no codes
+            texts -= {part.path_in_schema for part in shared}
+            rows = FREE_BYTES // max(part.total_uncompressed_size for part in shared)
+        with parquet.ParquetFile(path, read_dictionary=sorted(texts)) as file:
+            for batch in file.iter_batches(min(max(rows, 1), BATCH), columns=names):
+                unpacked += sum(map(_unpacked_size, batch.columns))
+                check_unpacked(unpacked, packed, str(path), "save it as CSV, uncompressed")
+
+
+@contextmanager
+def _parquet_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
     except (LimitError, MemoryError):
         raise
     except Exception as error:  # of Arrow, for damaged files, of many kinds
         reason = " ".join(str(error).split())[:120]
         raise ValueError(f"{path} cannot be read as Parquet: {reason}.") from None
+
+
+def _unpacked_size(values: Any) -> int:
+    """Bytes of an Arrow array as cells of a table, at most."""
+    from pyarrow import compute, types
+
+    size = CELL_BYTES * len(values)
+    if types.is_dictionary(values.type):
+        lengths = compute.binary_length(values.dictionary).take(values.indices)
+        return size + (compute.sum(lengths).as_py() or 0)
+    if types.is_nested(values.type):
+        parts = values.flatten()
+        return size + sum(map(_unpacked_size, parts if types.is_struct(values.type) else [parts]))
+    return size + int(values.nbytes)
 
 
 def attach_lists(
