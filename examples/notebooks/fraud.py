@@ -58,7 +58,7 @@ eg.inspect_graph(graph.graph)
 
 # %%
 model = eg.TableModel(eg.GCN(max_epochs=EPOCHS, patience=50))
-model.fit(shops, trades, label="kind", id="shop", progress=False)
+model.fit(shops, trades, label="kind", id="shop", seed=[0, 1, 2], progress=False)
 
 # %% [markdown]
 # ## Predict the shops without a label

@@ -118,7 +118,10 @@ def test_mistakes_with_a_model(model, shop, capsys):
         (["export", "model", "--out", "model.pt"], "ends in .onnx, got model.pt."),
         (["predict", "model", *TABLES, "--out", "p.txt"], "ends in .csv or .parquet"),
         (["predict", "model", "shop", "--top", "4"], "--top lists nodes of the rarer of two"),
-        (["predict", "model", "shop", "--cost-miss", "5"], "Costs need a model of two classes"),
+        (
+            ["predict", "model", "shop", "--cost-miss", "5"],
+            "threshold needs a model of two",
+        ),
         (["predict", "model", "n.csv", "e.csv"], "--known"),
         (["predict", "model", "bare.csv", "e.csv", *known], "bare.csv has no column 'amount'"),
         (["predict", "model", "n.csv", "e.csv", "--known", *TABLES[:1]], "--known-edges must"),

@@ -47,7 +47,7 @@ def test_a_new_node_is_explained_beside_the_known_ones(model, new, shop, capsys)
         capsys.readouterr()
         assert call("explain", "model", "new-1", *tables, *known, "--out", "why.svg") == 0
         shown = capsys.readouterr().out
-        sure = 100 * float(row["probability"])
+        sure = 100 * float(row["score"])
         assert f"new-1 is {row['class']} with {sure:.1f}%" in shown
         assert "steps away" in shown
 
@@ -63,7 +63,7 @@ def test_a_node_of_another_graph_is_explained_as_predict_predicts_it(model, shop
         capsys.readouterr()
         assert call("explain", "model", row["account"], *words) == 0
         shown = capsys.readouterr().out
-        probability = 100 * float(row["probability"])
+        probability = 100 * float(row["score"])
         assert f"{row['account']} is {row['class']} with {probability:.1f}%" in shown
         assert "no training node is in this graph" in shown
 

@@ -8,23 +8,16 @@ import pytest
 
 import evengraph as eg
 from command_line import COLUMNS, FAST, call, read, rewrite, write
-from evengraph.cli.predict import show_drift, show_flags
-from evengraph.metrics.calibration import Calibrator
+from evengraph.cli.predict import format_probability, show_drift
 from evengraph.pipeline.predictions import NodePredictions
 
 
 @pytest.fixture
 def two(shop):
-    """A model of two classes, calibrated by hand so that the temperature matters."""
+    """A model of two classes."""
     kinds = {"fraud": "fraud", "": ""}
     rewrite(shop / "shop" / "nodes.csv", lambda n, row: {"kind": kinds.get(row["kind"], "honest")})
-    assert call("run", "shop", *COLUMNS, *FAST, "--save", "first") == 0
-    method = eg.load_model("first")
-    shown = method.predict_proba(eg.open_graph("shop", label="kind", id="account").graph)
-    chances = shown[:, 0].sort().values
-    method.extra_["flag"] = {"class": 0, "from": float(chances[90])}  # a quarter is flagged
-    method.extra_["calibrator"] = Calibrator(temperature=2.5, nodes=45).as_dict()
-    method.save("two", extra=method.extra_)
+    assert call("run", "shop", *COLUMNS, *FAST, "--save", "two") == 0
     return "two"
 
 
@@ -34,33 +27,37 @@ def predicted(shop, *arguments):
     return read(shop / "p.csv")
 
 
-@pytest.mark.parametrize(
-    ("temperature", "nodes", "change", "warned"),
-    [
-        (2.5, 45, "less confident", True),
-        (0.5, 100, "more confident", False),
-        (1.0, 250, "confidence unchanged", False),
-    ],
-)
-def test_calibration_says_what_it_stands_on(temperature, nodes, change, warned, two, shop, capsys):
+def test_what_probabilities_stand_on_is_told(two, shop, capsys):
     method = eg.load_model(two)
-    method.extra_["calibrator"] = Calibrator(temperature=temperature, nodes=nodes).as_dict()
-    method.save("other", extra=method.extra_)
+    for counts, columns, words in (
+        ([30, 90], ["probability", "p_fraud"], "calibrated on 120 held-out nodes (30 fraud, 90 ho"),
+        ([4, 116], ["score", "score_fraud"], "Scores, not probabilities: 120 held-out nodes"),
+    ):
+        method.extra_["calibrator"] |= {"counts": counts, "nodes": 120}
+        method.save("other", extra=method.extra_)
+        capsys.readouterr()
+        assert set(columns) < set(predicted(shop, "other")[0])
+        assert words in " ".join(capsys.readouterr().out.split())
+    assert "p_fraud" in predicted(shop, "other", "--no-calibrated")[0]
+
+
+def test_models_of_version_0_2_are_used_as_they_were(two, shop, capsys):
+    method = eg.load_model(two)
+    shown = method.predict_proba(eg.open_graph("shop", label="kind", id="account").graph)
+    value = float(shown[:, 0].sort().values[90])  # a quarter is flagged
+    method.extra_["calibrator"] = {"temperature": 2.5, "shift": [], "nodes": 45, "note": ""}
+    method.extra_["flag"] = {"class": 0, "from": value}
+    del method.extra_["decision"]
+    method.save("old", extra=method.extra_)
     capsys.readouterr()
-    predicted(shop, "other", "--calibrated")
-    shown = capsys.readouterr()
-    assert f"calibrated on {nodes} held-out nodes: temperature {temperature:.2f}" in shown.out
-    assert f"({change})" in shown.out
-    assert ("are few, fewer than 100" in shown.err) is warned
-    predicted(shop, "other")
-    assert "temperature" not in capsys.readouterr().out
-
-
-def test_the_node_that_set_the_threshold_is_flagged(two, shop):
-    """Through percent and back, a threshold stays the very probability that a node had."""
-    start = eg.load_model("first").extra_["flag"]["from"]
-    graph = eg.open_graph("shop", label="kind", id="account").graph
-    assert start in eg.load_model("first").predict_proba(graph)[:, 0].tolist()
+    rows = predicted(shop, "old")
+    flags = [row["flagged"] == "True" for row in rows]
+    assert flags == (shown[:, 0] >= value).tolist()
+    assert [row["class"] == "fraud" for row in rows] == (shown[:, 0] > 0.5).tolist()
+    assert [float(row["p_fraud"]) for row in rows] == pytest.approx(shown[:, 0].tolist(), abs=1e-6)
+    assert "class is the argmax, flagged uses the tuned threshold" in capsys.readouterr().out
+    calibrated = predicted(shop, "old", "--calibrated")
+    assert [row["flagged"] == "True" for row in calibrated] == flags
 
 
 def test_new_nodes_without_an_edge_are_counted_by_themselves(model, new, shop, capsys):
@@ -95,10 +92,41 @@ def test_costs_set_the_threshold_when_training_and_when_predicting(two, shop, ca
     assert call("run", "shop", *words) == 0
     result = json.loads((shop / "dear-run" / "result.json").read_text())
     assert result["costs"] == {"miss": 1e6, "alarm": 1.0}
-    assert result["runs"][0]["base_rates"][0].keys() >= {"base_rate", "alarms", "cost"}
-    assert "a miss costs 1e+06, an alarm 1" in capsys.readouterr().out
+    options = result["decision"]["options"]
+    assert [row["cost"] >= 0 for row in options] == [True] * len(options)
+    assert "(a miss costs 1e+06, a false alarm 1)" in " ".join(capsys.readouterr().out.split())
     assert flags("dear") == flags("dear", "--cost-miss", 1e6) >= flags("dear", "--cost-alarm", 1e6)
-    assert "or more, the lowest cost on validation" in capsys.readouterr().out
+    assert "or more, the lowest cost (a miss costs 1e+06" in capsys.readouterr().out
+
+
+def test_run_and_predict_name_the_same_threshold_and_what_it_does(two, shop, capsys):
+    words = [*COLUMNS, *FAST, "--alerts", "10%", "--save", "few", "--out", "few-run"]
+    assert call("run", "shop", *words) == 0
+    options = json.loads((shop / "few-run" / "result.json").read_text())["decision"]["options"]
+    (chosen,) = [row for row in options if row["chosen"]]
+    assert chosen["flagged"] <= 0.1 * chosen["nodes"]
+    capsys.readouterr()
+    predicted(shop, "few")
+    shown = capsys.readouterr().out
+    assert f"p(fraud) is {chosen['threshold']:.3f} or more, flagging 10% of the nodes" in shown
+    found, size = (round(chosen[name]) for name in ("found", "positives"))
+    assert f"On {chosen['nodes']:.0f} held-out nodes it finds {found} of {size} fraud (" in shown
+    for words, goal in (
+        (["--precision", 0.6], "a precision of 60%"),
+        (["--recall", 0.9], "a recall of 90%"),
+        (["--alerts", 7], "the most probable ones"),
+    ):
+        rows = predicted(shop, "few", *words)
+        assert f", {goal}" in (shown := capsys.readouterr().out)
+    assert sum(row["flagged"] == "True" for row in rows) == 7
+    assert "held-out nodes it" not in shown
+    assert "set" in predicted(shop, "few", "--coverage", 0.8)[0]
+    for words, message in (
+        (["--alerts", "many"], "alerts must be a number of nodes or a share, 50 or 1%, got 'many'"),
+        (["--alerts", 5, "--recall", 0.5], "--alerts excludes costs, --precision and --recall"),
+    ):
+        assert call("predict", "few", "shop", "--out", "p.csv", *words) == 2
+        assert message in " ".join(capsys.readouterr().err.split())
 
 
 def test_the_most_suspicious_are_listed_with_reasons(two, shop, capsys):
@@ -109,7 +137,7 @@ def test_the_most_suspicious_are_listed_with_reasons(two, shop, capsys):
     (head,) = [place for place, line in enumerate(lines) if "speaks for it" in line]
     shown = [line.split() for line in lines[head + 1 : head + 5]]
     assert [line[0] for line in shown] == ["1", "2", "3", "4"]
-    best = sorted((float(row["p_fraud"]) for row in rows), reverse=True)[:4]
+    best = sorted((float(row["score_fraud"]) for row in rows), reverse=True)[:4]
     assert [float(line[2]) for line in shown] == pytest.approx(best, abs=1e-3)
     assert any("amount" in line for line in lines[head + 1 : head + 5])
 
@@ -126,7 +154,7 @@ def test_shares_and_abstention_are_told(model, shop, capsys):
     assert "0  abstained: the error on" in capsys.readouterr().out
     assert "held-out nodes that leaves" in shown
     assert call("predict", "model", "shop", "--out", "p.csv", "--prior", "fraud=much") == 2
-    assert "--prior takes estimate or yes=0.1,no=0.9, got fraud=much" in capsys.readouterr().err
+    assert "--prior takes shares such as yes=0.1,no=0.9, got fraud=much" in capsys.readouterr().err
 
 
 def test_columns_that_have_moved_are_moved_back_unless_kept(model, shop, capsys, monkeypatch):
@@ -156,15 +184,10 @@ def test_classes_that_are_integers_are_counted(shop, capsys):
 
 
 @pytest.mark.parametrize(
-    ("start", "digits", "warned"),
-    [(0.00012, "0.00012", True), (0.9996, "0.99960", True), (0.25, "0.250", False)],
+    ("value", "digits"), [(0.00012, "0.00012"), (0.9996, "0.99960"), (0.25, "0.250")]
 )
-def test_a_threshold_has_the_digits_it_needs(start, digits, warned, capsys):
-    frame = pandas.DataFrame({"class": ["rare", "common"], "flagged": [True, False]})
-    show_flags(frame, "rare", start)
-    shown = capsys.readouterr()
-    assert f"p(rare) is {digits} or more" in shown.out
-    assert ("extreme" in shown.err) is warned
+def test_a_probability_has_the_digits_it_needs(value, digits):
+    assert format_probability(value) == digits
 
 
 def test_what_was_moved_back_what_differs_and_what_was_not_corrected(capsys):

@@ -137,7 +137,7 @@ def test_unlabelled_nodes_are_predicted_by_the_saved_model(shop, capsys, monkeyp
     written, write = [], files.write_json
     monkeypatch.setattr(files, "write_json", lambda *both: written.append(both) or write(*both))
     assert call("run", "shop", *COLUMNS, *FAST, "--out", "out", "--save", "model") == 0
-    assert len(written) == 1
+    assert len(written) == 2  # before and after the model is saved
     shown, progress = capsys.readouterr()
     assert "retrained on" in shown
     assert "Retraining with test labels" in progress  # no silence meanwhile
@@ -147,7 +147,11 @@ def test_unlabelled_nodes_are_predicted_by_the_saved_model(shop, capsys, monkeyp
     assert f"predictions.csv: {len(missing)} unlabelled nodes" in shown
     assert call("predict", "model", "shop", "--only-unlabelled", "--out", "p.csv") == 0
     assert read(shop / "p.csv") == rows
-    model = json.loads((shop / "out" / "result.json").read_text())["model"]
+    result = json.loads((shop / "out" / "result.json").read_text())
+    model, likeliest = result["model"], result["likeliest"]
+    by_score = sorted(rows, key=lambda row: -float(row["score_fraud"]))
+    assert [one["id"] for one in likeliest["nodes"]] == [row["account"] for row in by_score[:10]]
+    assert likeliest["nodes"][0]["reasons"]
     assert model["refit"]["train"] > model["refit"]["train_before"]
     assert model["abstention"][0]["coverage"] == 1
     assert "trained again with the test labels" in (shop / "out" / "report.html").read_text()

@@ -2,8 +2,8 @@
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas
@@ -19,8 +19,8 @@ from evengraph.disk.inspection import inspect_packed, packed_view
 from evengraph.disk.models import open_on_disk, write_predictions
 from evengraph.inspection import inspect_graph
 from evengraph.methods import Logistic
-from evengraph.metrics.evaluation import evaluate
-from evengraph.pipeline.executor import FittedMethod
+from evengraph.pipeline.executor import Job, LoadedGraph, score
+from evengraph.pipeline.run import RunPlan, Selection
 from evengraph.pipeline.table_model import TableModel
 from evengraph.splits import Natural
 from snapshots import check_snapshot
@@ -134,10 +134,12 @@ def source(tmp_path):
 def model(source):
     task = Natural(train=0.4, val=0.3)(source.graph, seed=0)
     method = source.disk.fit(Logistic(max_epochs=3, hops=1), task, progress=False)
-    part, predicted = source.disk.predict_task(method, task)
-    metrics = {k: v for k, v in evaluate(part, predicted).items() if isinstance(v, float)}
-    record = SimpleNamespace(metrics=metrics, confusion_matrix=None)
-    return TableModel.from_fitted(FittedMethod(method, part, predicted, record), source)
+    plan = RunPlan(dataset="", graph=source.graph, protocol=Natural(), methods={}, seeds=[0])
+    selection = Selection(replace(plan, disk=source.disk))
+    about = {"label": "", "graph": LoadedGraph(source.graph), "protocol": Natural(), "seed": 0}
+    job = Job(**about, method=method, disk=source.disk, calibrate=True)
+    selection.add(score(job, task, method))
+    return TableModel.from_fits(selection, source)
 
 
 @pytest.mark.parametrize("calibrated", [False, True])

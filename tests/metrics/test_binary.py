@@ -13,18 +13,17 @@ from hypothesis import strategies as st
 from sklearn import metrics as sk
 
 from evengraph.metrics import binary
-from evengraph.metrics.binary import average_precision
 from evengraph.metrics.decisions import (
-    BASE_RATES,
-    CostCurve,
+    BEST_F1,
+    MAX_POINTS,
     Costs,
-    OperatingPoint,
+    Decision,
+    DecisionCurve,
+    Outcome,
     RiskCurve,
-    average_precision_at,
-    base_rate_sweep,
-    cheapest,
-    cheapest_threshold,
-    operating_points,
+    Rule,
+    covering,
+    share_sets,
 )
 
 BUDGETS = [0.0, 0.01, 0.1, 0.25, 1 / 3, 0.5, 1.0]
@@ -170,74 +169,121 @@ POSITIVE = torch.tensor([True, False, True, False, False])
 SCORES = torch.tensor([0.9, 0.8, 0.7, 0.2, 0.1])
 
 
-def cost_by_hand(positive, scores, threshold, costs):
-    flags = scores.double() >= threshold
-    missed, alarms = (positive & ~flags).sum(), (~positive & flags).sum()
-    return float(missed * costs.miss + alarms * costs.alarm)
+RULES = [
+    BEST_F1,
+    Rule.of(alerts=0.1),
+    Rule.of(precision=0.5),
+    Rule.of(recall=0.8),
+    Rule.of(Costs(50, 1)),
+]
 
 
-@given(cases(), st.integers(1, 30), st.integers(1, 30))
-def test_no_threshold_is_cheaper(case, miss, alarm):
-    costs = Costs(miss, alarm)
-    found = cost_by_hand(*case, cheapest_threshold(*case, costs), costs)
-    others = [*case[1].double().tolist(), 2.0]
-    assert found == pytest.approx(min(cost_by_hand(*case, one, costs) for one in others))
+def payments(nodes=4000, share=0.05, seed=0):
+    """Which nodes are positive, drawn from probabilities that are right."""
+    stream = torch.Generator().manual_seed(seed)
+    odds = 2 * torch.randn(nodes, generator=stream, dtype=torch.double) - 4
+    scores = odds.sigmoid()
+    return torch.rand(nodes, generator=stream, dtype=torch.double) < scores, scores
 
 
-def test_dear_misses_lower_the_threshold_and_dear_alarms_raise_it():
-    assert cheapest_threshold(POSITIVE, SCORES, Costs(10, 1)) == pytest.approx(0.7)
-    assert cheapest_threshold(POSITIVE, SCORES, Costs(1, 10)) == pytest.approx(0.9)
-    wrong = torch.tensor([False, True])
-    threshold = cheapest_threshold(wrong, torch.tensor([0.9, 0.1]), Costs(1, 10))
-    assert threshold > torch.tensor(0.9).double()  # to flag nothing is cheapest
-    assert math.isnan(cheapest_threshold(wrong[:1], SCORES[:1], Costs(1, 1)))
+def test_each_rule_reaches_its_goal_on_many_nodes():
+    positive, scores = payments()
+    curve = DecisionCurve.of(positive, scores)
+    f1, alerts, precision, recall, cost = (curve.outcome(curve.threshold(rule)) for rule in RULES)
+    by_hand = [
+        (2 * hits / (hits + wrong + int(positive.sum())), hits, wrong)
+        for _, hits, wrong in every_threshold(positive, scores)
+    ]
+    best = max(value for value, *_ in by_hand)
+    assert 2 * f1.found / (f1.flagged + f1.positives) == pytest.approx(best, abs=0.03)
+    assert alerts.flagged == pytest.approx(400, abs=40)
+    assert precision.found / precision.flagged == pytest.approx(0.5, abs=0.04)
+    assert recall.found / recall.positives == pytest.approx(0.8, abs=0.04)
+    assert cost.threshold == pytest.approx(1 / 51)  # what is best for probabilities that are right
+    assert len(curve.points) <= MAX_POINTS + 1
 
 
-def test_the_hull_keeps_what_can_be_cheapest():
-    points = operating_points(POSITIVE, SCORES)
-    assert [point.recall for point in points] == [0.0, 0.5, 1.0, 1.0]
-    assert [point.false_positive_rate for point in points] == pytest.approx([0, 0, 1 / 3, 1])
-    rare = cheapest(points, 0.001, Costs(5, 1))  # of a thousand nodes one is positive
-    assert rare.false_positive_rate == 0
+def test_a_few_positive_nodes_do_not_choose_a_threshold_alone():
+    """Four nodes that happen to be on top of the others would set it just below the lowest."""
+    scores = torch.linspace(0, 0.2, 1001, dtype=torch.double)
+    positive = torch.zeros(1001, dtype=torch.bool)
+    positive[-4:] = True
+    value = DecisionCurve.of(positive, scores).threshold(BEST_F1)
+    assert binary.best_threshold(positive, scores) == pytest.approx(float(scores[-4]))
+    assert value < float(scores[-40])
 
 
-@given(cases())
-def test_at_their_own_base_rate_nodes_give_what_they_give(case):
-    share = float(case[0].double().mean())
-    assert average_precision_at(*case, share) == pytest.approx(average_precision(*case))
+@pytest.mark.parametrize("rule", RULES)
+def test_labels_that_were_collected_unevenly_count_as_in_the_population(rule):
+    positive, scores = payments(20_000)
+    rare = ~positive | (torch.arange(20_000) % 4 == 0)  # a quarter of the positive nodes is seen
+    share = float(positive.double().mean())
+    whole = DecisionCurve.of(positive, scores)
+    found = DecisionCurve.of(positive[rare], scores[rare], share)
+    outcomes = [curve.outcome(curve.threshold(rule)) for curve in (whole, found)]
+    flagged, hits = ([getattr(o, n) / o.nodes for o in outcomes] for n in ("flagged", "found"))
+    assert flagged[1] == pytest.approx(flagged[0], rel=0.15)
+    assert hits[1] == pytest.approx(hits[0], rel=0.15)
 
 
-def test_another_base_rate_is_that_of_repeated_nodes():
-    many = torch.cat([POSITIVE, *[POSITIVE[~POSITIVE]] * 9])
-    scores = torch.cat([SCORES, *[SCORES[~POSITIVE]] * 9])
-    share = float(many.double().mean())
-    assert average_precision_at(POSITIVE, SCORES, share) == pytest.approx(
-        average_precision(many, scores)
+@given(cases(), st.sampled_from(RULES), st.booleans())
+def test_a_decision_counts_what_it_did_and_survives_json(case, rule, second):
+    positive, scores = case
+    rows = torch.stack([1 - scores / 2, scores / 2], 1)
+    rows, labels = (rows if second else rows.flip(1)), (positive == second).long()
+    found = Decision.choose(rows, labels, int(second), rule)
+    assert Decision.from_dict(json.loads(json.dumps(found.as_dict()))) == found
+    assert found.outcome == Outcome.at(positive, scores / 2, found.threshold)
+    for other in RULES:
+        assert found.by(other) == Decision.choose(rows, labels, int(second), other)
+    chosen = [row for row in found.options() if row["chosen"]]
+    assert [row["threshold"] for row in chosen] == [found.threshold]
+    assert Decision.choose(rows, labels * 0, 1, rule) is None
+
+
+def test_an_outcome_in_words_with_intervals():
+    outcome = Outcome(0.3, 900, 18, 40, 14)
+    value, (low, high) = outcome.cost(Costs(50, 1))
+    assert value == 4 * 50 + 26
+    assert low < 150 < value < 350 < high
+    assert outcome.words("fraud") == (
+        "finds 14 of 18 fraud (55% to 91%); 14 of 40 alarms are right (22% to 50%)"
     )
-    point = OperatingPoint.at(POSITIVE, SCORES, 0.6)
-    assert point == pytest.approx(OperatingPoint.at(many, scores, 0.6))
-    assert point.precision(share) == pytest.approx(2 / 12)
-    assert point.alarms(share) == pytest.approx(12 / 32)
-    assert OperatingPoint(0.5, 0.5, 0.1).precision(0.2) == pytest.approx(0.1 / 0.18)
+    assert f"; it costs 226 ({low:,.0f} to {high:,.0f})" in outcome.words("fraud", Costs(50, 1))
+    assert Outcome(1.0, 900, 18, 0, 0).words("fraud").endswith("0 of 0 alarms are right")
 
 
-def test_a_sweep_starts_with_the_nodes_themselves():
-    first, *others = base_rate_sweep(POSITIVE, SCORES, 0.6, Costs(10, 2))
-    assert [row["base_rate"] for row in others] == list(BASE_RATES)
-    assert first == pytest.approx(
-        {
-            "base_rate": 0.4,
-            "alarms": 0.6,
-            "precision": 2 / 3,
-            "recall": 1.0,
-            "average_precision": average_precision(POSITIVE, SCORES),
-            "cost": 2 / 5,
-        }
-    )
-    assert "cost" not in base_rate_sweep(POSITIVE, SCORES, 0.6)[0]
-    assert base_rate_sweep(POSITIVE, SCORES, math.nan) == []
-    assert base_rate_sweep(POSITIVE[:1], SCORES[:1], 0.5) == []
-    assert math.isnan(base_rate_sweep(POSITIVE, SCORES, 2.0)[0]["precision"])
+@pytest.mark.parametrize("wanted", [0.8, 0.95])
+def test_sets_hold_the_class_of_so_many_nodes_of_every_class(wanted):
+    """On average over draws; of a class with too few nodes to tell, always."""
+    held = []
+    for seed in range(60):
+        positive, scores = payments(2000, seed=seed)
+        rows, labels = torch.stack([1 - scores, scores], 1), positive.long()
+        half = torch.arange(2000) < 1000
+        counts = torch.bincount(labels[half]).tolist()
+        lowest = covering(share_sets(labels[half], rows[half]), counts, wanted)
+        inside = rows.gather(1, labels[:, None]).squeeze(1) >= lowest[labels]
+        held.append([float(inside[~half & (labels == c)].double().mean()) for c in (0, 1)])
+    for mean in np.mean(held, 0):
+        assert mean == pytest.approx(wanted, abs=0.02)
+    few = share_sets(torch.tensor([0, 1]), torch.tensor([[0.9, 0.1], [0.4, 0.6]]))
+    assert covering(few, (1, 1), 0.9).tolist() == [0, 0]
+    with pytest.raises(ValueError, match="coverage must lie between 0 and 1, got 1"):
+        covering(few, (1, 1), 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"alerts": 0}, "alerts must be above 0 and at most 1, got 0"),
+        ({"recall": 1.5}, "recall must be above 0 and at most 1"),
+        ({"costs": Costs(), "precision": 0.5}, "exclude each other"),
+    ],
+)
+def test_rules_that_cannot_be(options, message):
+    with pytest.raises(ValueError, match=message):
+        Rule.of(**options)
 
 
 def test_costs_are_positive_and_one_is_enough():
@@ -284,9 +330,3 @@ def test_what_is_refused(value):
     found = RiskCurve.of(torch.tensor([1, 1]), torch.tensor([[0.9, 0.1], [0.8, 0.2]]))
     with pytest.raises(ValueError, match=r"max_error must be at least 1.000, the lowest error"):
         found.at_error(0.5)
-
-
-@pytest.mark.parametrize("costs", [None, Costs(miss=5.0, alarm=2.0)])
-def test_a_curve_survives_json(costs):
-    curve = CostCurve(0.4, tuple(operating_points(POSITIVE, SCORES)), costs)
-    assert CostCurve.from_dict(json.loads(json.dumps(curve._asdict()))) == curve

@@ -1,4 +1,4 @@
-"""Class shares by expectation maximisation, on nodes whose shares are known."""
+"""Calibration against logistic regression and shares that are known."""
 
 import json
 import math
@@ -9,21 +9,17 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import minimize_scalar
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss
-from torch.nn.functional import cross_entropy
 
 from evengraph.metrics.calibration import (
-    MANY_NODES,
-    MAX_TEMPERATURE,
     MIN_NODES,
-    MIN_TEMPERATURE,
     Calibrator,
     adjust_to_shares,
     brier_score,
-    carried,
     estimate_shares,
     expected_calibration_error,
+    reliability,
 )
 from small_graphs import normal
 
@@ -37,98 +33,77 @@ def drawn(nodes=4000, classes=3, seed=0, bias=None):
     return logits, torch.multinomial(logits.softmax(1), 1, generator=stream).flatten()
 
 
-@given(st.integers(0, 50), st.integers(2, 5), st.floats(0.3, 4))
-def test_the_temperature_is_the_likeliest(seed, classes, scale):
-    probabilities = (scale * normal(60, classes, seed=seed)).softmax(1)
-    labels = torch.randint(classes, (60,), generator=torch.Generator().manual_seed(seed))
-    probabilities, labels = probabilities.repeat(20, 1), labels.repeat(20)  # enough to be used
-    found, logs = Calibrator.fit(probabilities, labels), probabilities.log()
-
-    def cost(inverse):
-        return float(cross_entropy(logs * float(inverse), labels))
-
-    bounds, options = (1 / MAX_TEMPERATURE, 1 / MIN_TEMPERATURE), {"xatol": 1e-10}
-    wanted = minimize_scalar(cost, bounds=bounds, method="bounded", options=options)
-    assert cost(1 / found.temperature) <= wanted.fun + 1e-9
-    assert (found.nodes, found.note, found.shift) == (1200, "", ())
+def test_many_nodes_of_two_classes_give_logistic_calibration():
+    logits, labels = drawn(20_000, classes=2, bias=[1.0, -2.0])
+    weighted = (2 * (logits - torch.tensor([1.0, -2.0]))).softmax(1)
+    gap = (weighted[:, 1] / weighted[:, 0]).log().unsqueeze(1).numpy()
+    wanted = LogisticRegression(C=1e9).fit(gap, labels)
+    found = Calibrator.fit(weighted, labels)
+    assert 1 / found.temperature == pytest.approx(float(wanted.coef_[0, 0]), abs=0.01)
+    assert found.shift[1] - found.shift[0] == pytest.approx(float(wanted.intercept_[0]), abs=0.01)
+    expected = wanted.predict_proba(gap)
+    np.testing.assert_allclose(found(weighted).numpy(), expected, atol=0.005)
 
 
-@given(
-    st.integers(0, 200),
-    st.sampled_from([MIN_TEMPERATURE, 0.5, 1.0, 2.5, MAX_TEMPERATURE]),
-    st.sampled_from([torch.float32, torch.float64, torch.float16]),
-    st.floats(1e-8, 30),
-)
-def test_the_first_class_stays_the_first(seed, temperature, kind, scale):
-    probabilities = (scale * normal(50, 4, seed=seed)).softmax(1).to(kind)
-    result = Calibrator(temperature=temperature)(probabilities)
-    assert torch.equal(result.argmax(1), probabilities.argmax(1))
-    assert torch.allclose(result.double().sum(1), torch.ones(50).double(), atol=3e-3)
-    assert result.dtype == kind
-
-
-def test_rounding_to_a_tie_does_not_change_the_first_class():
-    second = torch.tensor(0.5).nextafter(torch.tensor(1.0))
-    probabilities = torch.stack([1 - second, second]).unsqueeze(0)
-    for temperature in (2.0, 20.0):
-        assert Calibrator(temperature=temperature)(probabilities).argmax(1).tolist() == [1]
-
-
-def test_too_few_nodes_change_nothing_and_say_so():
-    logits, labels = drawn(MIN_NODES - 1)
-    found = Calibrator.fit((5 * logits).softmax(1), labels)
-    assert found.temperature == 1
-    assert f"{MIN_NODES - 1} held-out nodes are too few" in found.note
-    logits, labels = drawn(MIN_NODES)
-    assert "too few" not in Calibrator.fit((5 * logits).softmax(1), labels).note
-    probabilities = logits.softmax(1)
-    assert found(probabilities) is probabilities
-    right = Calibrator.fit(probabilities, logits.argmax(1))  # no mistake, so it cannot tell
-    assert right.temperature == 1
-    assert f"All {MIN_NODES} held-out nodes are predicted correctly" in right.note
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_a_temperature_that_few_nodes_cannot_support_is_not_used(seed):
-    logits, labels = drawn(80, seed=seed)
-    found = Calibrator.fit(logits.softmax(1), labels)  # calibrated as it is
-    assert found.temperature == 1
-    assert "would fit the 80 held-out nodes, but" in found.note
-    assert found.describe().startswith("not calibrated: a temperature of ")
-    needed = Calibrator.fit((4 * logits).softmax(1), labels)
-    assert needed.temperature > 2
-    assert needed.note == ""
-
-
-def test_many_nodes_need_no_check(monkeypatch):
-    logits, labels = drawn(MANY_NODES)
-    monkeypatch.setattr("evengraph.metrics.calibration._helps", None)
-    assert Calibrator.fit(logits.softmax(1), labels).temperature != 1
-
-
-def test_a_shift_mends_what_class_weights_do():
+def test_shifts_undo_what_class_weights_do():
     bias = [2.0, 0.0, -1.5]
     logits, labels = drawn(bias=bias)
     weighted = (logits - torch.tensor(bias)).softmax(1)
-    plain, moved = (Calibrator.fit(weighted, labels, shift=shift) for shift in (False, True))
-    for found in (plain, moved):
-        assert Calibrator.from_dict(json.loads(json.dumps(found.as_dict()))) == found
-    assert plain.shift == ()
-    assert np.diff(moved.shift) == pytest.approx(np.diff(bias), abs=0.25)
-    assert moved.temperature == pytest.approx(1, abs=0.1)
-    assert expected_calibration_error(labels, moved(weighted)) < 0.03
-    assert brier_score(labels, moved(weighted)) < brier_score(labels, plain(weighted)) - 0.05
+    found = Calibrator.fit(weighted, labels)
+    assert Calibrator.from_dict(json.loads(json.dumps(found.as_dict()))) == found
+    assert np.diff(found.shift) == pytest.approx(np.diff(bias), abs=0.25)
+    assert found.temperature == pytest.approx(1, abs=0.1)
+    shares = torch.bincount(labels, minlength=3).double() / len(labels)
+    torch.testing.assert_close(found(weighted).double().mean(0), shares, atol=2e-3, rtol=0)
+    assert found.counts == tuple(torch.bincount(labels).tolist())
+    assert expected_calibration_error(labels, found(weighted)) < 0.03
 
 
-def test_a_shift_needs_nodes_of_every_class():
-    logits, labels = drawn(200)
-    labels[labels == 2] = 0
-    labels[:4] = 2
-    confident = (3 * logits).softmax(1)
-    plain, asked = (Calibrator.fit(confident, labels, shift=shift) for shift in (False, True))
-    assert plain.temperature == asked.temperature > 1
-    assert asked.shift == ()
-    assert "rarest class has 4 held-out nodes" in asked.note
+@pytest.mark.parametrize("seed", range(8))
+def test_twenty_positive_nodes_are_enough_for_the_mean(seed):
+    stream = torch.Generator().manual_seed(seed)
+    labels = (torch.arange(1000) < 20).long()
+    gap = torch.randn(1000, generator=stream) + 2 * labels  # of balanced classes
+    found = Calibrator.fit(torch.stack([-gap / 2, 3 * gap / 2], 1).softmax(1), labels)
+    other = torch.randn(50_000, generator=stream)
+    other[:1000] += 2
+    rows = found(torch.stack([-other / 2, 3 * other / 2], 1).softmax(1))
+    assert 0.02 / 1.5 < float(rows[:, 1].mean()) < 0.02 * 1.5
+    assert float(rows[:, 1].max()) < 0.999
+
+
+def test_few_nodes_stay_cautious_even_if_all_are_right():
+    labels = torch.tensor([0, 1]).repeat(10)
+    sure = torch.nn.functional.one_hot(labels, 2).double()
+    assert 0.8 < float(Calibrator.fit(sure, labels)(sure).max()) < 0.99
+
+
+def test_shares_of_the_population_are_corrected_for():
+    logits, labels = drawn()
+    plain = Calibrator.fit(logits.softmax(1), labels)
+    told = Calibrator.fit(logits.softmax(1), labels, shares=[0.9, 0.09, 0.01])
+    assert told.shares == (0.9, 0.09, 0.01)
+    expected = adjust_to_shares(
+        plain(logits.softmax(1)), torch.tensor(plain.shares), torch.tensor(told.shares)
+    )
+    torch.testing.assert_close(told(logits.softmax(1)).double(), expected, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("counts", "reliable", "text"),
+    [
+        ((40, 12), (True, True), "Probabilities are calibrated on 52 held-out nodes (40 a, 12 b)."),
+        ((400, 9), (False, False), "Scores, not probabilities: 409 held-out nodes (400 a, 9 b) ar"),
+        ((11, 11), (False, False), "Scores, not probabilities: 22 held-out nodes"),
+        ((40, 30, 3), (True, True, False), "(40 a, 30 b, 3 c); those of c are scores, with too f"),
+    ],
+)
+def test_numbers_are_called_scores_where_nodes_are_too_few(counts, reliable, text):
+    labels = torch.cat([torch.full((n,), label) for label, n in enumerate(counts)])
+    found = Calibrator.fit(normal(len(labels), len(counts)).softmax(1), labels)
+    assert found.reliable == reliable
+    assert text in found.describe(["a", "b", "c"][: len(counts)])
+    assert MIN_NODES == 30
 
 
 def test_probabilities_of_zero_are_no_trouble():
@@ -174,7 +149,7 @@ def test_the_brier_score_of_two_classes_is_twice_the_usual(seed):
         (lambda p, y: Calibrator.fit(p, y - 1), "labels must lie between 0 and 1, got -1 to 0"),
         (lambda p, y: expected_calibration_error(y, p, 0), "bins must be at least 1"),
         (lambda p, y: Calibrator(temperature=0), "temperature must be above 0"),
-        (lambda p, y: Calibrator(shift=(math.inf,)), "shift must be finite"),
+        (lambda p, y: Calibrator(shift=(math.inf,)), "shift and shares must be finite"),
         (lambda p, y: Calibrator.from_dict({"shift": []}), "Not a saved calibrator"),
     ],
 )
@@ -183,34 +158,19 @@ def test_mistakes(call, message):
         call(torch.tensor([[0.5, 0.5], [0.2, 0.8]]), torch.tensor([0, 1]))
 
 
-@pytest.mark.parametrize(
-    ("margin", "right", "wanted"), [(0.01, 999, MIN_TEMPERATURE), (9.0, 100, MAX_TEMPERATURE)]
-)
-def test_temperatures_end_at_their_limits(margin, right, wanted):
-    """With so small a margin for nodes that are nearly all right, or so large a one for few."""
-    labels = torch.zeros(1000, dtype=torch.long)
-    logits = torch.tensor([[0.0, margin]]).repeat(1000, 1)
-    logits[:right] = logits[:right].flip(1)
-    found = Calibrator.fit(logits.softmax(1), labels)
-    assert found.temperature == pytest.approx(wanted, rel=1e-6)
-
-
-@pytest.mark.parametrize("positive", [0, 1])
-def test_a_threshold_goes_where_its_probability_goes(positive):
-    halved = Calibrator(temperature=2.0)
-    assert carried(lambda pair: pair, 0.3, positive) == pytest.approx(0.3)
-    odds = math.sqrt(0.3 / 0.7)
-    assert carried(halved, 0.3, positive) == pytest.approx(odds / (1 + odds))
-    certain = 1 / (1 + 2**-12.5)  # 1 - 2**-25 is the largest probability below 1
-    assert carried(halved, 1.0, positive) == pytest.approx(certain, abs=1e-12)
-    first = Calibrator(temperature=1.0, shift=(math.log(4.0), 0.0))
-    assert carried(first, 0.5, positive) == pytest.approx((0.8, 0.2)[positive])
-
-
-def test_predictions_that_say_nothing_do_not_become_confident():
-    uniform = torch.full((MANY_NODES, 4), 0.25, dtype=torch.double)
-    found = Calibrator.fit(uniform, torch.arange(MANY_NODES) % 4)
-    assert found.temperature >= 1
+@given(st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=1), st.integers(1, 12))
+def test_bins_of_equal_size_hold_every_node_once(nodes, bins):
+    values = torch.tensor([value / 7 for value, _ in nodes], dtype=torch.double)
+    right = torch.tensor([hit for _, hit in nodes])
+    rows = torch.stack([1 - values, values], 1)
+    found = reliability(right.long(), rows, 1, bins)
+    assert reliability(1 - right.long(), rows.flip(1), 0, bins) == found
+    assert len(found) <= bins
+    assert sum(row[2] for row in found) == len(nodes)
+    hits = sum(share * count for _, share, count in found)
+    assert hits == pytest.approx(int(right.sum()), abs=1e-4 * len(nodes))
+    means = [mean for mean, _, _ in found]
+    assert means == sorted(set(means))  # equal probabilities are in one bin
 
 
 def posterior(x, share):

@@ -20,7 +20,7 @@ from evengraph import metrics
 from evengraph.core.rng import generator
 from evengraph.metrics import multiclass as selection
 from evengraph.metrics.calibration import Calibrator, brier_score, expected_calibration_error
-from evengraph.metrics.decisions import Costs
+from evengraph.metrics.decisions import BEST_F1, Costs, Decision, Rule
 from evengraph.metrics.evaluation import (
     EDGES,
     Predictions,
@@ -91,27 +91,33 @@ def test_two_classes_have_figures_of_the_one_that_matters(positive):
     close(result["positive_average_precision"], sk.average_precision_score(truth, chosen))
     close(result["precision_at_k"], float(truth[chosen.topk(3).indices].double().mean()))
     threshold = result["tuned_threshold"]
-    close(result["tuned_f1"], sk.f1_score(truth, chosen.double() >= threshold))
-    validation = task.graph.y[task.val] == rare, probabilities[task.val][:, rare]
-    assert threshold == metrics.binary.best_threshold(*validation)
+    labels, held_out = task.graph.y[task.val], probabilities[task.val]
+    calibrator = Calibrator.fit(held_out, labels)
+    decision = Decision.choose(calibrator(held_out), labels, rare, BEST_F1)
+    assert threshold == decision.threshold
+    flags = calibrator(probabilities[task.test])[:, rare].double() >= threshold
+    close(result["tuned_f1"], sk.f1_score(truth, flags))
+    other = metrics.evaluate(task, probabilities, positive=positive, held_out=task.train)
+    assert other["tuned_threshold"] != threshold
     hidden = replace(task, val=torch.zeros_like(task.val))
     assert math.isnan(metrics.evaluate(hidden, probabilities)["tuned_f1"])
     with pytest.raises(ValueError, match="positive must be class 0 or 1, got 2"):
         metrics.evaluate(task, probabilities, positive=2)
 
 
-def test_calibrators_add_calibration_metrics():
+def test_metrics_of_calibration_are_added_if_asked_for():
     task = small_task()
     probabilities = normal(task.graph.num_nodes, 3).softmax(1)
-    plain, shifted = Calibrator(temperature=2.0), Calibrator(shift=(0.5, 0.0, 0.0))
-    result = metrics.evaluate(task, probabilities, calibrators=(plain, shifted))
+    shares = [0.5, 0.3, 0.2]
+    result = metrics.evaluate(task, probabilities, shares=shares, calibration=True)
     labels, raw = task.graph.y[task.test], probabilities[task.test]
+    known = probabilities[task.val], task.graph.y[task.val]
+    calibrated = Calibrator.fit(*known, shares=shares)(raw)
     assert {name: result[name] for name, one in metrics.METRICS.items() if one.calibration} == {
         "calibration_error": expected_calibration_error(labels, raw),
-        "calibrated_error": expected_calibration_error(labels, plain(raw)),
-        "shifted_error": expected_calibration_error(labels, shifted(raw)),
+        "calibrated_error": expected_calibration_error(labels, calibrated),
         "brier": brier_score(labels, raw),
-        "calibrated_brier": brier_score(labels, plain(raw)),
+        "calibrated_brier": brier_score(labels, calibrated),
     }
     without = metrics.evaluate(task, probabilities)
     assert without == {name: value for name, value in result.items() if name in without}
@@ -131,16 +137,14 @@ def test_the_highest_scores_are_as_many_as_there_are_positive_nodes(k, top):
     assert Predictions(labels=LABELS * 0, probabilities=BOTH).top == 1
 
 
-def test_the_threshold_comes_from_validation_alone():
+def test_the_threshold_comes_from_held_out_nodes_alone():
     assert math.isnan(Predictions(labels=LABELS, probabilities=BOTH).threshold)
-    validation = (torch.tensor([0, 1, 0, 1]), torch.tensor([[0.8, 0.2], [0.7, 0.3]] * 2))
-    case = Predictions(labels=LABELS, probabilities=BOTH, validation=validation)
-    assert case.threshold == pytest.approx(0.3)
-    dear = Costs(miss=1.0, alarm=100.0)
-    careful = Predictions(
-        labels=LABELS, probabilities=BOTH, validation=validation, costs=dear, positive=0
-    )
-    assert careful.threshold > case.threshold
+    held_out = (torch.tensor([0, 1, 0, 1]), torch.tensor([[0.8, 0.2], [0.7, 0.3]] * 2))
+    for costs in (Costs(1.0, 100.0), Costs(9.0, 1.0)):
+        case = Predictions(
+            labels=LABELS, probabilities=BOTH, held_out=held_out, rule=Rule.of(costs), positive=0
+        )
+        assert case.threshold == pytest.approx(costs.alarm / (costs.miss + costs.alarm))
 
 
 MADE_UP = Metric(
@@ -169,9 +173,9 @@ def scored(positive, scores, **others):
 
 def test_binary_metrics_by_hand():
     labels, scores = [True, False, True, False, False], [0.9, 0.8, 0.7, 0.2, 0.1]
-    held_out = scored([True, True, False], [0.85, 0.5, 0.1])
-    validation = held_out.labels, held_out.probabilities
-    case = scored(labels, scores, validation=validation)
+    known = scored([True, True, False] * 9, [0.85, 0.5, 0.1] * 9)
+    case = scored(labels, scores, held_out=(known.labels, known.probabilities))
+    calibrated = case.calibrator(torch.tensor([[0.5, 0.5], [0.2, 0.8]]))[:, 1].tolist()
     binary = {name: metric for name, metric in METRICS.items() if metric.binary}
     assert {name: float(one.function(case)) for name, one in binary.items()} == pytest.approx(
         {
@@ -180,7 +184,7 @@ def test_binary_metrics_by_hand():
             "recall_at_k": 0.5,
             "recall_at_1": 0.5,
             "recall_at_5": 0.5,
-            "tuned_threshold": 0.5,
+            "tuned_threshold": calibrated[0],
             "tuned_f1": 0.8,
         }
     )
@@ -204,7 +208,7 @@ def test_entries(name):
     case = Predictions(
         labels=task.graph.y,
         probabilities=normal(graph_size, 2).softmax(1),
-        validation=(task.graph.y, normal(graph_size, 2).softmax(1)),
+        held_out=(task.graph.y, normal(graph_size, 2).softmax(1)),
     )
     assert low <= float(metric.function(case)) <= high
 

@@ -514,7 +514,7 @@ def test_a_record_of_a_committee_counts_how_often_agreement_is_right(graph, monk
 
 
 def test_calibration_is_a_part_of_its_own(graph):
-    job, task, model = fitted(graph, calibrate=True)
+    job, task, model = fitted(graph, calibrate=True, record_settings=True)
     record = score(job, task, model).record
     plain = score(*fitted(graph)).record
     assert record.metrics == plain.metrics
@@ -522,6 +522,8 @@ def test_calibration_is_a_part_of_its_own(graph):
     calibrator = Calibrator.fit(probabilities[task.val], task.graph.y[task.val])
     assert record.calibration["calibrator"] == calibrator.as_dict()
     assert 0 <= record.calibration["metrics"]["calibrated_error"] <= 100
+    sizes = [size for _, size in record.calibration["coverage"]]
+    assert sizes == record.per_class["support"]
     assert record.all_metrics == {**record.metrics, **record.calibration["metrics"]}
     assert record.settings["max_epochs"] == 5
 

@@ -18,11 +18,11 @@ from evengraph.methods import GCN, LTE4G, METHODS
 from evengraph.methods.bases.method import model_input, pack_method
 from evengraph.methods.bases.saving import seal, write_model
 from evengraph.metrics.calibration import Calibrator
+from evengraph.metrics.decisions import Costs, Decision, Rule
 from evengraph.pipeline.model_info import (
     ModelInfo,
     NewNodes,
     Refit,
-    Threshold,
     TrainedOn,
     TrainingStatistics,
     all_labels,
@@ -320,10 +320,10 @@ def test_tensors_of_other_shapes_are_refused(tmp_path, name):
 
 
 STORED = {
-    "calibrator": {"temperature": 2.0, "shift": [], "nodes": 40, "note": ""},
+    "calibrator": {"temperature": 2.0, "shift": [0.5, -0.5], "counts": [30, 10]}
+    | {"shares": [], "nodes": 40},
     "test": {"balanced_accuracy": 50.0, "auroc": None},
     "trained_on": {"data": "/shop", "columns": {"label": "kind", "drop": "a,b"}},
-    "flag": {"class": 1, "from": 0.25},
     "columns": {"id": "account", "label": "kind", "source": "from", "target": "to"}
     | {"features": ["amount"], **dict.fromkeys(("split", "time", "weight"))},
     "encoder": {"version": 2, "plain": [["amount", 1.5]]}
@@ -333,8 +333,9 @@ STORED = {
 
 def test_stored_keys_are_read_and_written_as_before():
     info = ModelInfo.from_dict(STORED)
-    assert info.calibrator == Calibrator(temperature=2.0, nodes=40)
-    assert info.threshold == Threshold(1, 0.25)
+    assert info.calibrator == Calibrator(
+        temperature=2.0, shift=(0.5, -0.5), counts=(30, 10), nodes=40
+    )
     assert info.trained_on == TrainedOn("/shop", {"label": "kind", "drop": "a,b"})
     assert info.columns.source == "from"
     assert info.encoder.input_columns == ("amount",)
@@ -345,6 +346,41 @@ def test_stored_keys_are_read_and_written_as_before():
         else:
             assert written[name] == part
     assert list(info.as_dict()) == list(STORED)
+
+
+OLD = {
+    "calibrator": {"temperature": 4.0, "shift": [], "nodes": 40, "note": ""},
+    "flag": {"class": 1, "from": 0.25},
+    "prior": {
+        "calibrator": {"temperature": 2.0, "shift": [1.0, 0.0], "nodes": 40, "note": ""},
+        "shares": [0.8, 0.2],
+    },
+    "cost_curve": {
+        "base_rate": 0.2,
+        "points": [[0.9, 0.0, 0.0], [0.4, 0.5, 0.1], [0.1, 1.0, 0.6]],
+        "costs": [5.0, 1.0],
+    },
+}
+
+
+def test_models_of_version_0_2_predict_as_before():
+    info = ModelInfo.from_dict(OLD)
+    raw = torch.tensor([[0.7, 0.3], [0.8, 0.2], [0.2, 0.8]])
+    assert not info.calibrates
+    assert torch.equal(info.calibrated(raw), raw)
+    assert info.flags(raw).tolist() == [True, False, True]
+    assert info.classes(raw, info.flags(raw)).tolist() == [0, 0, 1]  # the argmax
+    assert info.decision.rule.costs == (5, 1)
+    cheap, dear = (info.by(Rule.of(Costs(*pair))).decision.threshold for pair in ((1, 50), (50, 1)))
+    assert (cheap, dear) == (0.9, 0.1)
+    assert info.decision.outcome is None  # of how many nodes is not known
+    assert info.calibrator == Calibrator(temperature=2, shift=(1, 0), shares=(0.8, 0.2), nodes=40)
+    again = ModelInfo.from_dict(json.loads(json.dumps(info.as_dict())))
+    assert again == info
+    plain = ModelInfo.from_dict({name: OLD[name] for name in ("calibrator", "flag")})
+    assert plain.decision == Decision(1, 0.25)
+    with pytest.raises(ValueError, match="does not hold what thresholds do"):
+        plain.by(Rule.of(recall=0.5))
 
 
 def test_a_model_without_a_record_has_an_empty_one():
@@ -364,6 +400,13 @@ def test_a_confusion_matrix_has_a_row_for_each_class(bad):
         ModelInfo.from_dict(extra | {"confusion": bad}).check(3, 2)
 
 
+def decided(**curve):
+    """What a model holds about its threshold, with some of it changed."""
+    rule = {"goal": "f1", "value": 0.0, "costs": None}
+    whole = {"nodes": 9, "positives": 3, "points": [[0.5, 2, 1, 1.0]]}
+    return {"decision": {"positive": 1, "threshold": 0.5, "rule": rule, "curve": whole | curve}}
+
+
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
@@ -375,9 +418,16 @@ def test_a_confusion_matrix_has_a_row_for_each_class(bad):
                 {"columns": {"hue": "x"}},
             )
         ),
-        ({"flag": {"class": 1, "from": [0.5]}}, "the threshold must be a number"),
+        ({"flag": {"class": 1, "from": [0.5]}}, r"threshold of a stored Decision is \[0.5\]"),
+        ({"flag": {"class": 5, "from": 0.5}}, "class 5 of the threshold is missing"),
+        (decided(points=[[0.5, 1, 1]]), "points of a stored DecisionCurve"),
+        (decided(nodes=math.nan), "nodes of a stored DecisionCurve is nan"),
+        (decided(points=None), "extra was not written by TableModel"),
+        ({"sets": [[0.5], ["a"]]}, "sets of a stored ModelInfo"),
+        ({"sets": [[0.5]]}, "sets must be for 2 classes"),
+        ({"calibrator": {**STORED["calibrator"], "counts": [3]}}, "calibrator must be for 2 class"),
         ({"columns": STORED["columns"] | {"relations": [{"a": 1}]}}, "relations must hold names"),
-        ({"flag": {"class": 1.5, "from": 0.5}}, "class 1.5 of the threshold does not exist"),
+        ({"flag": {"class": 1.5, "from": 0.5}}, "positive of a stored Decision is 1.5"),
         ({"columns": STORED["columns"] | {"relations": ["a", "b"]}}, "relations need the column"),
         ({"columns": STORED["columns"] | {"relations": [1, 2]}}, "relations must be distinct"),
         ({"columns": STORED["columns"] | {"relations": ["a", "a"]}}, "must be distinct names"),

@@ -202,7 +202,7 @@ def test_tables_go_in_and_the_file_says_what_it_holds(method, tmp_path):
     about = {k: json.loads(v) for k, v in session.get_modelmeta().custom_metadata_map.items()}
     assert about["classes"] == ["a", "b"]
     assert about["features"] == list(model.info.encoder.names)
-    assert about["threshold"] == {"class": "b", "from": model.info.threshold.value}
+    assert about["threshold"] == {"class": "b", "from": model.threshold.value}
     new = pandas.DataFrame({"id": ["x"], "age": [7]})
     link = pandas.DataFrame({"source": ["x"], "target": ["n4"]})
     one = model.onnx_inputs(new, link, known=(nodes, edges))

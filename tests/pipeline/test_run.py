@@ -25,7 +25,6 @@ from evengraph.ops import sparse
 from evengraph.pipeline.executor import Executor, Failure
 from evengraph.pipeline.run import (
     RunPlan,
-    Selection,
     candidates,
     changed_from_paper,
     compare,
@@ -109,7 +108,7 @@ class Fitted:
         return self.nodes
 
 
-def test_the_best_seed_is_that_of_the_held_out_nodes():
+def test_a_fit_is_scored_on_its_held_out_nodes():
     task = small_task(num_classes=2)
     truth = torch.nn.functional.one_hot(task.graph.y, 2).float()
 
@@ -124,14 +123,6 @@ def test_the_best_seed_is_that_of_the_held_out_nodes():
     assert 0 < seed_score(fitted(task.val, held_out=task.val | task.train)).value < 100
     assert seed_score(fitted(task.val, metric="macro_f1")).metric == "macro_f1"
     assert seed_score(fitted(task.val, metric="auto")).metric == "balanced_accuracy"
-    choice = Selection(several=True)
-    for seed, right in ((5, ~task.val), (6, task.val), (7, ~task.val)):
-        choice.add(fitted(right, seed))
-    assert choice.best.record.seed == 6
-    assert choice.reason == "the best validation balanced accuracy (100.0; others 0.0, 0.0)"
-    alone = Selection(several=False)
-    alone.add(fitted(task.val, 5))
-    assert (alone.best.record.seed, alone.reason, alone.scores) == (5, "", {})
 
 
 def test_an_interrupted_run_ends_the_series(graph):

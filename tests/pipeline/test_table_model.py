@@ -12,14 +12,18 @@ import torch
 import evengraph as eg
 from command_line import call
 from evengraph.methods.bases.method import Committee
+from evengraph.metrics.decisions import Costs, Rule
 from evengraph.pipeline.executor import Job, LoadedGraph, score
 from evengraph.pipeline.model_info import ModelInfo
+from evengraph.pipeline.run import RunPlan, Selection, run
 from evengraph.pipeline.sources import GraphSource, open_dataset, open_tables
 from evengraph.pipeline.table_model import assess, positive_index
 from evengraph.splits import ByTime, Given, Natural, Step
 from small_graphs import small_task
 
 COLUMNS = {"label": "kind", "id": "account"}
+SCORES = ["score_fraud", "score_honest", "score_shop"]  # of too few nodes for probabilities
+RAW = {"calibrated": False}
 METHOD = eg.UniGNN(max_epochs=15, clusters_per_class=2)
 NODES = pandas.DataFrame({"account": ["new-1", "new-2"], "amount": [5.0, 9.0]})
 EDGES = pandas.DataFrame({"from": ["new-1", "new-2"], "to": ["a-000", "new-1"]})
@@ -71,12 +75,13 @@ def folder(tables, tmp_path, monkeypatch):
 
 def test_predictions_have_one_row_per_node(model, tables):
     frame = model.predict(*tables)
-    assert list(frame) == ["account", "class", "probability", "p_fraud", "p_honest", "p_shop"]
+    assert list(frame) == ["account", "class", "score", *SCORES]
     assert frame["account"].tolist() == tables[0]["account"].tolist()
-    probabilities = frame[["p_fraud", "p_honest", "p_shop"]].to_numpy()
+    probabilities = frame[SCORES].to_numpy()
     assert probabilities.sum(1) == pytest.approx(np.ones(105), abs=1e-5)
-    assert (np.array(model.classes_)[probabilities.argmax(1)] == frame["class"]).all()
-    assert (probabilities.max(1) == frame["probability"]).all()
+    best = model.predict_proba(*tables, calibrated=False).argmax(1)
+    assert (np.array(model.classes_)[best] == frame["class"]).all()
+    assert (probabilities[np.arange(105), best] == frame["score"]).all()
     assert (model.predict_proba(*tables) == probabilities).all()
     assert any("undirected" in note for note in model.notes)
 
@@ -87,14 +92,14 @@ def test_fitting_equals_the_parts_put_together(model, tables):
     method = eg.UniGNN(max_epochs=15, clusters_per_class=2).fit(task, seed=5)
     expected = method.predict_proba(parts.graph)
     once = eg.TableModel(METHOD, refit=False).fit(*tables, **COLUMNS, seed=5)
-    assert torch.equal(torch.from_numpy(once.predict_proba(*tables)), expected)
+    assert torch.equal(torch.from_numpy(once.predict_proba(*tables, **RAW)), expected)
     score = eg.evaluate(task, expected)["balanced_accuracy"]
     assert model.evaluate()["balanced_accuracy"] == 100 * score
     assert once.info.refit is None
     full = replace(task, train=(task.graph.y >= 0) & ~task.val, test=task.test & False)
     again = eg.UniGNN(max_epochs=15, clusters_per_class=2).fit(full, seed=5)
     expected = again.predict_proba(parts.graph)
-    assert torch.equal(torch.from_numpy(model.predict_proba(*tables)), expected)
+    assert torch.equal(torch.from_numpy(model.predict_proba(*tables, **RAW)), expected)
     labelled, validation = int((task.graph.y >= 0).sum()), int(task.val.sum())
     assert model.info.refit == (labelled - validation, validation, int(task.train.sum()))
 
@@ -128,7 +133,7 @@ def test_the_command_line_saves_and_predicts_the_same(folder):
         del about["seal"]
     assert one == two
     extra = {"calibrator", "test", "trained_on", "columns", "encoder", "refit"}
-    more = {"statistics", "prior", "risk", "counts", "confusion", "calibration"}
+    more = {"statistics", "sets", "risk", "counts", "confusion", "calibration"}
     assert set(one["extra"]) == extra | more
     assert "## Calibration" in (folder / "one" / "README.md").read_text()
     NODES.to_csv("n.csv", index=False)
@@ -160,7 +165,7 @@ def test_files_of_arrays_are_predicted(suffix, tmp_path):
         torch.save(arrays, path)
     model = eg.TableModel(eg.GCN(max_epochs=5)).fit(path)
     expected = model.method_.predict_proba(eg.open_graph(path).graph)
-    assert np.allclose(model.predict_proba(path), expected.numpy())
+    assert np.allclose(model.predict_proba(path, calibrated=False), expected.numpy())
     assert model.open(path, only_unlabelled=True).ids.tolist() == list(range(0, 2000, 3))
     assert model.explain("7").node == 7
     model.save(tmp_path / "model")
@@ -183,36 +188,88 @@ def test_new_nodes_attach_to_known_ones(model, tables):
     frame = model.predict(NODES, EDGES, known=tables)
     assert frame["account"].tolist() == ["new-1", "new-2"]
     alone = model.predict(NODES, EDGES.iloc[1:])
-    assert not np.allclose(frame["p_fraud"], alone["p_fraud"])
+    assert not np.allclose(frame["score_fraud"], alone["score_fraud"])
     assert model.open(NODES, EDGES.iloc[:0]).num_isolated == 2
     assert model.open(NODES, EDGES, known=tables).num_isolated == 0
 
 
-def test_two_classes_have_a_threshold(two_classes):
-    model = eg.TableModel(METHOD).fit(*two_classes, **COLUMNS)
-    assert model.info.threshold.positive == 0  # fraud, the rarer
-    for calibrated in (False, True):
-        frame = model.predict(*two_classes, calibrated=calibrated)
-        flagged = frame["p_fraud"] >= model.threshold(calibrated=calibrated).value - 1e-6
-        assert (frame["flagged"] == flagged).all()
-    assert set(frame["flagged"]) == {False, True}
+def test_two_classes_have_a_threshold_that_decides(two_classes):
+    model = eg.TableModel(METHOD).fit(*two_classes, **COLUMNS, seed=[0, 1])
+    assert model.threshold.positive == 0  # fraud, the rarer
+    for calibrated in (None, False):
+        found = model.predictions(*two_classes, calibrated=calibrated)
+        above = found.probabilities[:, 0].double().numpy() >= found.threshold.value
+        assert found.frame["flagged"].tolist() == above.tolist()
+        assert ((found.frame["class"] == "fraud") == found.frame["flagged"]).all()
+    assert set(found.frame["flagged"]) == {False, True}
+    assert model.predictions(*two_classes).threshold == model.threshold
     other = eg.TableModel(METHOD, positive="honest").fit(*two_classes, **COLUMNS)
-    assert other.info.threshold.positive == 1
+    assert other.threshold.positive == 1
 
 
-def test_the_best_of_several_seeds_is_kept(tables):
-    graph = eg.from_frames(*tables, **COLUMNS).graph
-    scores = {}
-    for seed in (1, 2, 3):
-        task = eg.splits.Natural(train=0.6, val=0.2)(graph, seed=seed)
-        method = eg.UniGNN(max_epochs=15, clusters_per_class=2).fit(task, seed=seed)
-        probabilities = method.predict_proba(graph)
-        swapped = replace(task, test=task.val, val=task.test)
-        score = eg.evaluate(swapped, probabilities)["balanced_accuracy"]
-        scores[seed] = score, probabilities
-    best = max(scores.values(), key=lambda pair: pair[0])[1]
-    model = eg.TableModel(METHOD, refit=False).fit(*tables, **COLUMNS, seed=[1, 2, 3])
-    assert torch.equal(torch.from_numpy(model.predict_proba(*tables)), best)
+def test_what_thresholds_do_is_counted_on_what_all_splits_held_out(two_classes):
+    model = eg.TableModel(METHOD, rule=Rule.of(alerts=0.1))
+    model.fit(*two_classes, **COLUMNS, seed=[0, 1])
+    curve, labelled = model.info.decision.curve, two_classes[0]["kind"] != ""
+    assert 0.4 * labelled.sum() < curve.nodes < labelled.sum()  # in two splits, each node once
+    assert model.info.decision.outcome.flagged <= 0.1 * curve.nodes
+    assert model.info.calibrator.nodes == curve.nodes
+    one = eg.TableModel(METHOD).fit(*two_classes, **COLUMNS, seed=0)
+    assert one.info.decision.curve.nodes == pytest.approx(0.4 * labelled.sum(), abs=2)
+    assert one.use_costs(Costs(9, 1)).threshold.value == pytest.approx(0.1)
+    cheap = one.predict(*two_classes)["flagged"].sum()
+    assert cheap > one.use_costs(Costs(1, 9)).predict(*two_classes)["flagged"].sum()
+    top = one.predictions(*two_classes, alerts=7)
+    assert top.frame["flagged"].sum() == 7
+    assert top.frame["score_fraud"].nlargest(7).min() == pytest.approx(top.threshold.value)
+    assert one.predict(*two_classes, alerts=0.05)["flagged"].sum() == 6
+
+
+def test_labels_that_were_collected_unevenly(two_classes):
+    options = {"protocol": Natural(train=0.4, val=0.3)}
+    plain, told = (
+        eg.TableModel(METHOD, shares=shares, **options).fit(*two_classes, **COLUMNS)
+        for shares in (None, {"fraud": 0.01, "honest": 0.99})
+    )
+    means = [float(one.predict_proba(*two_classes)[:, 0].mean()) for one in (plain, told)]
+    assert means[1] < 0.4 * means[0]
+    curve = told.info.decision.curve
+    assert curve.positives == pytest.approx(0.01 * curve.nodes)
+    with pytest.raises(ValueError, match="shares must give a number above 0 to each of fraud, hon"):
+        eg.TableModel(METHOD, shares={"fraud": 1.0}).fit(*two_classes, **COLUMNS)
+
+
+def test_sets_of_classes_grow_with_the_coverage_that_is_wanted(model, tables):
+    narrow, wide = (model.predict(*tables, coverage=share)["set"] for share in (0.3, 0.8))
+    sizes = [[0 if not one else one.count("|") + 1 for one in part] for part in (narrow, wide)]
+    assert (np.array(sizes[0]) <= sizes[1]).all()
+    assert sum(sizes[0]) < sum(sizes[1])
+
+
+def test_the_first_split_is_kept_and_the_best_fit_of_a_fixed_one(tables):
+    def fit(seed, protocol=None):
+        model = eg.TableModel(METHOD, refit=False, protocol=protocol)
+        return model.fit(*tables, **COLUMNS, seed=seed)
+
+    singles, several = [fit(seed) for seed in (3, 1, 2)], fit([3, 1, 2])
+    rows = [torch.from_numpy(one.predict_proba(*tables, **RAW)) for one in (*singles, several)]
+    assert torch.equal(rows[0], rows[-1])
+    scores = [one.evaluate()["balanced_accuracy"] for one in (*singles, several)]
+    assert scores[-1] == pytest.approx(np.mean(scores[:-1]))
+    hits = sum(np.array(one.info.confusion) for one in singles)
+    assert several.info.confusion == hits.tolist()
+    task = Natural(train=0.6, val=0.2)(eg.from_frames(*tables, **COLUMNS).graph, seed=0)
+
+    def fixed(graph, *, seed):
+        return task
+
+    about = {"dataset": "", "graph": task.graph, "protocol": Given()}
+    plan = RunPlan(**about, methods={"": METHOD}, seeds=[1, 2])
+    vars(plan)["splits"] = fixed
+    fits = run(plan, keep_best=True).fits[""]
+    assert set(fits.scores) == {1, 2}
+    assert fits.score.value == max(score.value for score in fits.scores.values())
+    assert fits.reason.startswith("the best validation balanced accuracy (")
 
 
 def test_the_rarer_class_is_that_of_the_split_that_is_kept(two_classes):
@@ -228,9 +285,8 @@ def test_the_rarer_class_is_that_of_the_split_that_is_kept(two_classes):
         return model.fit(nodes, two_classes[1], **COLUMNS, seed=seed, progress=False)
 
     alone = [fit(seed) for seed in (0, 1)]
-    assert [model.info.threshold.positive for model in alone] == [1, 0]
-    for seeds in ([0, 1], [1, 0]):
-        assert fit(seeds).evaluate() in [model.evaluate() for model in alone]
+    assert [model.threshold.positive for model in alone] == [1, 0]
+    assert [fit(seeds).threshold.positive for seeds in ([0, 1], [1, 0])] == [1, 0]
 
 
 def test_a_graph_is_trained_on_and_predicted(tmp_path):
@@ -238,7 +294,7 @@ def test_a_graph_is_trained_on_and_predicted(tmp_path):
     task = eg.splits.Natural(train=0.6, val=0.2)(graph, seed=3)
     model = eg.TableModel(eg.GCN(max_epochs=5), refit=False).fit(graph, seed=3)
     expected = eg.GCN(max_epochs=5).fit(task, seed=3).predict_proba(graph)
-    assert torch.equal(torch.from_numpy(model.predict_proba(graph)), expected)
+    assert torch.equal(torch.from_numpy(model.predict_proba(graph, calibrated=False)), expected)
     assert model.classes_ == ("0", "1", "2", "3", "4")
     assert model.predict(graph)["id"].tolist() == list(range(2000))
     assert model.explain(7, known=graph).node == 7
@@ -259,7 +315,7 @@ def test_a_prediction_is_explained_by_ids(model, tables, folder):
     why = model.explain("a-003")
     assert why.ids[why.node] == "a-003"
     row = model.predict(*tables).set_index("account").loc["a-003"]
-    assert why.probability == pytest.approx(row["probability"], abs=1e-6)
+    assert why.class_names[why.predicted] == row["class"]
     assert model.classes_[why.predicted] == row["class"]
     new = model.explain("new-1", nodes=NODES, edges=EDGES, known=tables)
     assert new.ids[-2:] == ("new-1", "new-2")
@@ -355,13 +411,18 @@ def fitted(method):
     task = small_task()
     graph = LoadedGraph(task.graph)
     job = Job(label="", graph=graph, protocol=lambda *_, **__: task, method=method, seed=0)
-    return score(job, task, method.fit(task, seed=0)), GraphSource(name="g", graph=task.graph)
+    job = replace(job, calibrate=True)
+    plan = RunPlan(dataset="", graph=task.graph, protocol=job.protocol, methods={}, seeds=[0])
+    selection = Selection(plan)
+    selection.add(score(job, task, method.fit(task, seed=0)))
+    return selection, GraphSource(name="g", graph=task.graph)
 
 
 def test_scores_are_from_before_refitting_and_the_threshold_from_after():
-    once, source = fitted(eg.Logistic(max_epochs=6))
-    same, plain = assess(once, source, None, refit=False, costs=None)
-    other, again = assess(once, source, None, refit=True, costs=None)
+    selection, source = fitted(eg.Logistic(max_epochs=6))
+    once = selection.best
+    same, plain = assess(selection, source, refit=False)
+    other, again = assess(selection, source, refit=True)
     assert same is once
     assert plain.refit is None
     assert plain.test_scores == again.test_scores == once.record.metrics
@@ -387,11 +448,11 @@ def out_of_memory(self, task, *, seed):
     ("refitted", "reason"), [(interrupted, "it was interrupted"), (out_of_memory, "MemoryError")]
 )
 def test_a_second_fit_that_does_not_end_leaves_the_first(refitted, reason, monkeypatch):
-    once, source = fitted(eg.GCN(max_epochs=5))
+    selection, source = fitted(eg.GCN(max_epochs=5))
     monkeypatch.setattr(eg.GCN, "refitted", refitted)
     with pytest.warns(UserWarning, match=f"Not trained again on all labels: {reason}"):
-        same, info = assess(once, source, None, refit=True, costs=None)
-    assert same is once
+        same, info = assess(selection, source, refit=True)
+    assert same is selection.best
     assert info.refit is None
     assert info.test_scores
 

@@ -108,8 +108,16 @@ def _run(draw: random.Random, seed: int, counts: list[int], epochs: int) -> dict
     }
 
 
-RATES = {"base_rate": 0.06, "alarms": 0.1, "precision": 0.4, "recall": 0.5}
-RATES |= {"average_precision": 0.3}
+DECISION = {
+    "positive": 1,
+    "threshold": 0.4,
+    "nodes": 100,
+    "positives": 6,
+    "flagged": 10,
+    "found": 4,
+}
+OPTION = {"rule": "the best F1", "chosen": True, "threshold": 0.4, "nodes": 300, "positives": 18}
+OPTION |= {"flagged": 30, "found": 12, "cost": 138.0, "cost_interval": [80.0, 250.0]}
 LEVEL = {"confidence": 0.0, "coverage": 1.0, "error": 0.1, "balanced_error": 0.25}
 
 
@@ -122,9 +130,9 @@ def make_fraud() -> dict[str, Any]:
     bands = [{"from": 0.5, "nodes": 10, "correct": 4}, {"from": 0.95, "nodes": 90, "correct": 81}]
     unclear = "Whether the graph helps is unclear: {} with it and 69.0 without it."
     for place, run in enumerate(result["runs"]):
-        low = RATES | {"base_rate": 0.001, "precision": None if place else 0.2}
         run |= {
-            "base_rates": [RATES | {"cost": 0.002 * place}, low | {"cost": 0.001}],
+            "decision": DECISION | {"flagged": 10 + place},
+            "interval": [30.0 + place, 50.0],
             "precision_recall": [[0.1, 1.0], [0.5, 0.4], [1.0, 0.1]],
             "summary": ["Chose [A].", "Rejected: B.", unclear.format(70 + place)],
             "agreement": [*bands, {"from": 0.0, "nodes": 5, "correct": place}],
@@ -141,6 +149,20 @@ def make_fraud() -> dict[str, Any]:
     return result | {
         "class_counts": [90, 10],
         "costs": {"miss": 20.0, "alarm": 1.0},
+        "decision": {
+            "words": "The threshold is 0.4, the best F1. On 300 held-out nodes it finds 12 of 18.",
+            "options": [OPTION, OPTION | {"chosen": False, "threshold": 0.1, "flagged": 60}],
+        },
+        "calibration": {
+            "reliability": {"before": [[0.1, 0.0, 20], [0.9, 0.5, 9]], "after": [[0.2, 0.2, 29]]},
+            "lines": ["Expected calibration error on test nodes: 9.0% before, 1.0% after."],
+        },
+        "distinct": 0.5,
+        "likeliest": {
+            "class": "fraud",
+            "kind": "p(fraud)",
+            "nodes": [{"id": "shop-1", "probability": 0.93, "reasons": ["amount", "night"]}],
+        },
         "model": {"seed": 6, "refit": refit, "validation": 179, "abstention": levels},
         "command": "evengraph run shops --set 'alpha=auto'",
         "commands": ["evengraph compare shops"],
@@ -191,7 +213,6 @@ def _method(label, mean, splits):
             "metrics": dict.fromkeys(NAMES, value),
             "per_class": {"recall": [value + 10, value, value - 30], "support": [9, 9, 9]},
             "train_counts": [20, 20, 2],
-            "calibrator": {"note": ""},
         }
         for seed, value in enumerate(values)
     ]

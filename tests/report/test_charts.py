@@ -129,14 +129,14 @@ def test_dots_stay_on_the_axis(parse):
 @pytest.mark.parametrize(
     ("recalls", "title", "cx"),
     [
-        ([40.0, None, 80.0], "Theory: mean recall 60.0, from 40.0 to 80.0; mean F1 50.0", ["60%"]),
-        ([40.0], "Theory: mean recall 40.0; mean F1 50.0", ["40%"]),
+        ([40.0, None, 80.0], "Theory: mean recall 60.0, from 40.0 to 80.0", ["60%"]),
+        ([40.0], "Theory: mean recall 40.0", ["40%"]),
         ([None], "Theory: recall undefined", []),
     ],
 )
 def test_recall_of_a_class(parse, recalls, title, cx):
-    plain = {"index": 0, "name": "Theory", "count": 5, "minority": False, "precisions": []}
-    tree = parse(recall_row(ClassScores(**plain, recalls=recalls, f1s=[50.0, 50.0]), 70.0))
+    plain = {"index": 0, "name": "Theory", "count": 5, "minority": False, "pooled": None}
+    tree = parse(recall_row(ClassScores(**plain, recalls=recalls), 70.0))
     assert tree.all("title")[0].text == title
     assert [node.attributes["cx"] for node in tree.all("circle", "mean")] == cx
 

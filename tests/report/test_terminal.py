@@ -139,26 +139,17 @@ def limited(best, limit):
     return notes(result | {"method": result["method"] | {"fields": {"max_epochs": limit}}})
 
 
-def recalled(nodes):
-    matrix = [[nodes * (i == j) for j in range(4)] for i in range(4)]
-    runs = [{"per_class": {"recall": [90, low, 50, 80]}} for low in (10, 20)]
-    runs = [run | {"confusion_matrix": matrix} for run in runs]
-    return notes(with_runs(*runs, class_counts=[20, 2, 3, 18]))
-
-
-def calibrated(*notes):
-    content = compared(*[70.0] * len(notes), splits=2)
-    for method, texts in zip(content["methods"], notes, strict=True):
-        for run, text in zip(method["runs"], texts, strict=True):
-            run["calibrator"]["note"] = text
-    return [one for one in terminal.comparison_notes(content) if one.startswith("Calibration of")]
+def found(nodes):
+    matrix = [[nodes * ((i == j) + (i > j)) for j in range(4)] for i in range(4)]
+    runs = [{"confusion_matrix": matrix}] * 2
+    result = with_runs(*runs, class_counts=[20, 2, 3, 18])
+    return [*tables(result), *notes(result)]
 
 
 CHANGED = example("SMOTE", changed_from_paper=["patience"])
 MANY = make_result(classes=8, rare=7, paper=False) | {"complete": True, "changed_from_paper": []}
 SUMMARY = ["Chose [A].", "Rejected: B.", "The graph helps."]
 TWO = {"positive": "fraud", "classes": ["honest", "fraud"], "class_counts": [990, 1010]}
-FEW = ["Few."] * 2
 CASES = {
     "an undefined mean": tables(example(value=math.nan, paper={"mean": 72.5, "std": 1.0})),
     "a single seed": tables(with_runs({})),
@@ -175,19 +166,13 @@ CASES = {
     "the best long before the last epoch": limited(12, 40),
     "the best at the last epoch": limited(39, 40),
     "stopped by patience": limited(39, 41),
-    **{f"recall with {nodes} test nodes": recalled(nodes) for nodes in (0, 5, 30)},
-    "recall of many classes": notes(MANY),
+    **{f"classes with {nodes} test nodes": found(nodes) for nodes in (0, 5, 30)},
+    "many classes": notes(MANY),
     "two methods": terminal.comparison_notes(compared(80.0, 70.0)),
     "three methods": terminal.comparison_notes(
         compared(80.0, 70.0, 60.0, strength="here", budget=4)
     ),
     "two classes": terminal.comparison_notes(compared(80.0, **TWO)),
-    "no note on calibration": calibrated(["", ""]),
-    "one method is not calibrated": calibrated(FEW),
-    "none is": calibrated(FEW, FEW),
-    "two of three are not": calibrated(FEW, FEW, ["", ""]),
-    "one is in some splits": calibrated(FEW, ["Right.", "Few."]),
-    "with other numbers": calibrated(["At 1.14.", "At 0.69."], ["At 1.14.", ""]),
 }
 
 

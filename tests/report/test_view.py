@@ -87,8 +87,10 @@ def test_classes_come_head_to_tail_with_scores_of_each_run():
     common, rare = ResultView(TWO).classes
     assert (common.name, common.index, common.count, common.minority) == ("common", 1, 20, False)
     assert (rare.name, rare.minority) == ("rare", True)
-    assert rare.recalls == [25.0, None]
-    assert common.precisions == [100 * 90 / 93, 100 * 100 / 102]
+    assert rare.recalls == [25.0, 50.0]
+    assert common.pooled == (190, 200, 195, 0.5)
+    assert common.pooled.precision == "97.4 (92.1 to 99.2)"  # half of the nodes are different ones
+    assert rare.pooled.recall == "37.5 (9.2 to 78.1)"
     assert ResultView(TWO).confusion == [[190, 10], [5, 3]]
     assert shares([0, 0]) == [0, 0]
     assert shares([1, 3]) == [0.25, 0.75]
@@ -116,43 +118,70 @@ def test_sizes_seeds_and_time():
     assert ResultView({}).seeds == "no seed"
 
 
+MATRIX = [[90, 0, 6, 4], [0, 80, 10, 10], [0, 6, 4, 0], [8, 0, 0, 2]]
+
+
 @pytest.mark.parametrize(
-    ("counts", "ending"),
+    ("counts", "start"),
     [
-        ([20, 20, 2, 2], "guessing gives 25.0%. Mean recall of the 2 minority classes is 30.0%."),
-        ([20, 20, 20, 2], "guessing gives 25.0%. Recall of class d is 20.0%."),
-        ([20, 20, 20, 20], "Balanced accuracy is 57.5% on test nodes; guessing gives 25.0%."),
+        (
+            [20, 20, 2, 2],
+            "Found 6 of 20 nodes of 2 minority classes (95% interval 15% to 52%) in 1 test set; "
+            "30 of 36 alarms are false (68% to 92%).",
+        ),
+        (
+            [20, 20, 20, 2],
+            "Found 2 of 10 d (95% interval 6% to 51%) in 1 test set; 14 of 16 alarms are false "
+            "(64% to 97%).",
+        ),
+        ([20, 20, 20, 20], ""),
     ],
 )
-def test_the_verdict_compares_with_guessing(counts, ending):
+def test_the_verdict_counts_rare_nodes_and_compares_with_guessing(counts, start):
     content = {
         "class_counts": counts,
         "dataset": {"class_names": ["a", "b", "c", "d"]},
         "mean": {"balanced_accuracy": 57.5},
-        "runs": [{"per_class": {"recall": [90.0, 80.0, 40.0, 20.0]}}],
+        "runs": [{"confusion_matrix": MATRIX}],
     }
-    assert " ".join(ResultView(content).verdict).endswith(ending)
+    end = "Balanced accuracy is 57.5%; guessing gives 25.0%."
+    assert " ".join(ResultView(content).verdict) == f"{start} {end}".strip()
+    assert ResultView(content | {"runs": [{}]}).verdict == [end]
     assert ResultView({"class_counts": counts}).verdict == []
     assert ResultView({"mean": {"balanced_accuracy": 50.0}}).verdict == []
 
 
-def test_the_verdict_on_two_classes_compares_with_the_base_rate():
-    content = make_fraud()
-    first, _ = ResultView(content).verdict
-    assert ResultView(content | {"runs": [{}]}).verdict == [first.split(";")[0] + "."]
+def test_the_verdict_on_two_classes_is_about_the_threshold():
+    view = ResultView(make_fraud())
+    assert view.verdict == [
+        "Found 12 of 18 fraud (95% interval 35% to 88%) in 3 test sets; 21 of 33 alarms are false "
+        "(40% to 82%).",
+        "Average precision is 40.0% (95% interval 31.0 to 50.0); a random ranking has 6.0%.",
+    ]
+    assert view.positive_name == "fraud"
+    assert view.confusion == [[261, 21], [6, 12]]
+    swapped = make_fraud()
+    for run in swapped["runs"]:
+        run["decision"]["positive"] = 0
+    assert ResultView(swapped).positive_name == "honest"
+    assert [row.pooled.hits for row in ResultView(swapped).classes] == [12, 261]
+    assert ResultView(make_fraud() | {"runs": [{}]}).verdict == ["Average precision is 40.0%."]
 
 
-def test_the_threshold_is_that_of_costs_only_if_both_are_known():
-    content = make_fraud()
-    assert "best F1" not in ResultView(content).threshold
-    assert "best F1" in ResultView(content | {"costs": {"miss": 20.0}}).threshold
+def test_thresholds_are_rows_with_costs_if_there_are_any():
+    view = ResultView(make_fraud())
+    first, second = view.thresholds
+    assert first[:5] == ["the best F1 (in use)", "0.400", "30", "12", "6"]
+    assert (first[5], second[5]) == ("40.0 (24.6 to 57.7)", "20.0 (11.8 to 31.8)")
+    assert (view.threshold_heads[-1], first[-1]) == ("cost", "138")
 
 
-@pytest.mark.parametrize("runs", [None, [], [None], [{"base_rates": 3}], [{"base_rates": [None]}]])
-def test_strange_base_rates_raise_nothing(runs):
-    view = ResultView({"runs": runs, "costs": 7})
-    assert view.base_rates == []
-    assert "an undefined part" in view.threshold
+@pytest.mark.parametrize("part", [None, 3, [None], {"options": 3}, {"options": [{"found": "x"}]}])
+def test_strange_decisions_raise_nothing(part):
+    view = ResultView({"runs": [{"decision": part}], "decision": part, "distinct": part})
+    assert view.thresholds == []
+    assert view.verdict == []
+    assert view.threshold_heads[-1] == "precision, %"
 
 
 def test_notes_and_summaries_of_runs():

@@ -116,6 +116,26 @@ def make_protocol(name: str, options: Mapping[str, Any]) -> SplitProtocol:
     return protocol
 
 
+def parse_alerts(text: str | None) -> float | None:
+    """Read a number of nodes, `50`, or a share of them, `1%` or `0.01`."""
+    if text is None:
+        return None
+    match = re.fullmatch(r"\s*(\d*\.?\d+)\s*(%?)\s*", text)
+    value = float(match[1]) / (100 if match[2] else 1) if match else 0.0
+    if value <= 0 or (value >= 1 and (bool(match and match[2]) or value != int(value))):
+        raise ValueError(f"alerts must be a number of nodes or a share, 50 or 1%, got {text!r}.")
+    return value
+
+
+def parse_shares(text: str, flag: str) -> dict[str, float]:
+    """Read `fraud=0.02,ok=0.98`."""
+    pairs = [part.rpartition("=") for part in text.split(",")]
+    try:
+        return {name.strip(): float(value) for name, _, value in pairs}
+    except ValueError:
+        raise ValueError(f"{flag} takes shares such as yes=0.1,no=0.9, got {text}.") from None
+
+
 def parse_seconds(text: str) -> float:
     """Read `90`, `90s`, `10m` or `2h`."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smh]?)\s*", text)
@@ -223,9 +243,12 @@ HELP = {
     "val": "Share of each class for validation. Default: 0.1, or 0.2 for your own files.",
     "set": "Set a parameter of every method that has it, or of one method: "
     "iceberg.learning_rate=0.1. May be repeated.",
-    "miss": "Two classes: cost of missing a node of the rarer class. The threshold then minimises "
-    "cost instead of maximising F1.",
+    "miss": "Two classes: cost of missing a positive node. The threshold then minimises cost "
+    "instead of maximising F1.",
     "alarm": "Two classes: cost of a false alarm. Default: 1.",
+    "alerts": "Two classes: flag this many nodes or this share, such as 50 or 1%.",
+    "precision": "Two classes: the threshold at which this share of the alarms is right.",
+    "recall": "Two classes: the threshold that finds this share of the positive class.",
     "align": "In a graph without known nodes, undo shifts of whole numeric columns since training.",
     "memory": "Packed graphs: work from disk within this much memory, such as 4GB. By default this "
     "happens only if the graph does not fit, with half of the free memory.",
@@ -254,6 +277,9 @@ Val = Annotated[float | None, Option(help=HELP["val"])]
 Settings = Annotated[list[str] | None, Option("--set", help=HELP["set"], metavar="NAME=VALUE")]
 CostMiss = Annotated[float | None, Option(help=HELP["miss"])]
 CostAlarm = Annotated[float | None, Option(help=HELP["alarm"])]
+Alerts = Annotated[str | None, Option(help=HELP["alerts"])]
+Precision = Annotated[float | None, Option(help=HELP["precision"])]
+Recall = Annotated[float | None, Option(help=HELP["recall"])]
 Align = Annotated[bool, Option("--align/--no-align", help=HELP["align"])]
 Memory = Annotated[str | None, Option(help=HELP["memory"], metavar="SIZE")]
 

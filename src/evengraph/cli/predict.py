@@ -12,7 +12,18 @@ from typer import Argument, Option
 
 from evengraph.cli.console import err, out, print_notes, print_sentence, print_written
 from evengraph.cli.opening import check_names
-from evengraph.cli.options import COLUMN_HELP, Align, CostAlarm, CostMiss, Memory
+from evengraph.cli.options import (
+    COLUMN_HELP,
+    Alerts,
+    Align,
+    CostAlarm,
+    CostMiss,
+    Memory,
+    Precision,
+    Recall,
+    parse_alerts,
+    parse_shares,
+)
 from evengraph.core.lazy import stays_on_disk, wing
 
 if TYPE_CHECKING:
@@ -30,24 +41,17 @@ def show_drift(predictions: NodePredictions) -> None:
 
 
 def _show_predictions(
-    model: TableModel, nodes: NewNodes, found: NodePredictions, *, calibrated: bool, top: int | None
+    model: TableModel, nodes: NewNodes, found: NodePredictions, *, top: int | None
 ) -> None:
     """Print the number of nodes per class, flagged nodes, suspects and how they were decided."""
-    from evengraph.metrics.calibration import RELIABLE_NODES
-
     frame, calibrator = found.frame, model.info.calibrator
-    if calibrated and calibrator is not None:
-        print_sentence(calibrator.describe())
-        if calibrator.temperature != 1 and calibrator.nodes < RELIABLE_NODES:
-            few = f"{calibrator.nodes} held-out nodes are few, fewer than {RELIABLE_NODES}"
-            print_sentence(f"Warning: {few}: calibrated probabilities are rough.", err)
+    if found.calibrated and calibrator is not None and calibrator.counts:
+        print_sentence(escape(calibrator.describe(model.classes_)))
     predicted = frame["class"].astype(str)  # classes may be integers
     for name in model.classes_:
         out.print(f"{int((predicted == name).sum()):>10,}  {escape(name)}")
     if (threshold := found.threshold) is not None:
-        curve = model.info.cost_curve
-        goal = "the lowest cost" if curve is not None and curve.costs else "the best F1"
-        show_flags(frame, model.classes_[threshold.positive], threshold.value, goal)
+        show_flags(found, model)
         if top is not None:
             _show_suspects(model, nodes, found, threshold.positive, top)
     if found.shares is not None:
@@ -80,7 +84,8 @@ def _show_suspects(
     from evengraph.report.terminal import plain_table
 
     name = model.classes_[positive]
-    scores = predictions.frame[f"p_{name}"].to_numpy()
+    assert predictions.probabilities is not None
+    scores = predictions.probabilities[:, positive].numpy()
     with err.status("explaining"):
         graph = predictions.graph
         found = suspects(model.method_, nodes, scores, positive=positive, count=count, graph=graph)
@@ -93,24 +98,23 @@ def _show_suspects(
     out.print()
 
 
-def show_flags(frame: Any, name: str, threshold: float, goal: str = "the best F1") -> None:
-    """Print how many nodes are flagged as the positive class, and where `class` differs."""
-    shown = format_probability(threshold)
+def show_flags(found: NodePredictions, model: TableModel) -> None:
+    """Print how many nodes are flagged as the positive class, by which rule, and what to expect."""
+    frame, threshold, decision = found.frame, found.threshold, model.info.decision
+    assert threshold is not None
+    assert decision is not None
+    name, shown = model.classes_[threshold.positive], format_probability(threshold.value)
+    goal = "the most probable ones" if found.by_number else decision.rule.words
     print_sentence(
-        f"{int(frame['flagged'].sum()):>10,}  flagged: p({escape(name)}) is {shown} or more, "
-        f"{goal} on validation"
+        f"{int(frame['flagged'].sum()):>10,}  flagged: p({escape(name)}) is {shown} or more, {goal}"
     )
+    if decision.outcome is not None and not (found.by_number or found.shares):
+        print_sentence(escape(decision.words(name)))
     differ = int((frame["flagged"] != (frame["class"].astype(str) == name)).sum())
-    if differ:
+    if differ:  # of a model that was saved before version 0.3
         print_sentence(
             f"class is the argmax, flagged uses the tuned threshold; they differ for {differ:,} of "
             f"{len(frame):,} nodes: to find {escape(name)}, use flagged"
-        )
-    if not 0.01 <= threshold <= 0.99:
-        print_sentence(
-            f"Warning: a threshold of {shown} is extreme: the model is overconfident, or "
-            "validation was small; use the order of nodes, not the probabilities.",
-            err,
         )
 
 
@@ -128,11 +132,13 @@ HELP = {
     "out": "A .csv or .parquet file; with --memory also .npy.",
     "known": "Known folder or nodes table that the new nodes are connected to.",
     "known_edges": "Edges table, if --known is a nodes table.",
-    "calibrated": "Calibrate probabilities on validation nodes.",
+    "calibrated": "Calibrate probabilities. Default for models saved by version 0.3 or later.",
     "top": "Two classes: also list this many of the most suspicious nodes, with reasons.",
     "prior": "Correct probabilities for class shares that differ from training: estimate, or the "
     "shares, such as yes=0.1,no=0.9.",
     "abstain": "Leave this share of the nodes undecided, the least certain ones; such as 0.1.",
+    "coverage": "Also write a set of classes per node, which holds the true one for this share "
+    "of the nodes of every class, such as 0.9.",
     "max_error": "Leave as many nodes undecided as it takes for this error on validation.",
     "only_unlabelled": "Predict only nodes without a label.",
 }
@@ -146,13 +152,19 @@ def predict(
     known: Annotated[str | None, Option(help=HELP["known"], metavar="PATH")] = None,
     known_edges: Annotated[str | None, Option(help=HELP["known_edges"])] = None,
     lists: Annotated[Path | None, Option(help=COLUMN_HELP["lists"])] = None,
-    calibrated: Annotated[bool, Option("--calibrated", help=HELP["calibrated"])] = False,
+    calibrated: Annotated[
+        bool | None, Option("--calibrated/--no-calibrated", help=HELP["calibrated"])
+    ] = None,
     cost_miss: CostMiss = None,
     cost_alarm: CostAlarm = None,
+    alerts: Alerts = None,
+    precision: Precision = None,
+    recall: Recall = None,
     top: Annotated[int | None, Option(help=HELP["top"])] = None,
     prior: Annotated[str | None, Option(help=HELP["prior"], metavar="SHARES")] = None,
     abstain: Annotated[float | None, Option(help=HELP["abstain"])] = None,
     max_error: Annotated[float | None, Option(help=HELP["max_error"])] = None,
+    coverage: Annotated[float | None, Option(help=HELP["coverage"])] = None,
     only_unlabelled: Annotated[
         bool, Option("--only-unlabelled", help=HELP["only_unlabelled"])
     ] = False,
@@ -162,25 +174,29 @@ def predict(
     """Predict the class of every node of a graph with a saved model."""
     check_names(data, model=model)
     from evengraph.cli.opening import check_folder
-    from evengraph.metrics.decisions import Costs
+    from evengraph.metrics.decisions import Costs, Rule
     from evengraph.pipeline.table_model import TableModel
     from evengraph.tables import UnknownNodeError
     from evengraph.tables.read import table_suffix
 
-    costs = Costs.of(cost_miss, cost_alarm)
+    costs, budget = Costs.of(cost_miss, cost_alarm), parse_alerts(alerts)
+    rule = Rule.of(costs, precision=precision, recall=recall)
+    if budget is not None and rule.goal != "f1":
+        raise ValueError("--alerts excludes costs, --precision and --recall; give one.")
     if memory is not None or stays_on_disk(data):
         others: dict[str, Any] = {"EDGES": edges, "--known": known, "--lists": lists, "--top": top}
         others |= {"--prior": prior, "--abstain": abstain, "--max-error": max_error}
+        others |= {"--alerts": alerts, "--coverage": coverage}
         wing("disk").predict_on_disk(
-            model, data, memory, to, calibrated, costs, only_unlabelled, others
+            model, data, memory, to, calibrated, rule, only_unlabelled, others
         )
         return
     if to.suffix.lower() not in (".csv", ".parquet"):
         raise ValueError(f"--out takes a name that ends in .csv or .parquet, got {to}.")
     table_model = TableModel.load(model)
-    if costs is not None:
-        table_model.use_costs(costs)
-    if top is not None and table_model.info.threshold is None:
+    if rule.goal != "f1":
+        table_model.use_rule(rule)
+    if top is not None and table_model.info.decision is None:
         raise ValueError("--top lists nodes of the rarer of two classes; this model has none.")
     check_folder(to.parent)
     if known is None and known_edges is not None:
@@ -203,23 +219,14 @@ def predict(
         text = f"New nodes without edges: {count}; their predictions cannot use the graph."
         print_sentence(text, err)
     with err.status("predicting"):
-        options = {"calibrated": calibrated, "prior": _parse_prior(prior), "align": align}
-        predictions = table_model.predictions(new, abstain=abstain, max_error=max_error, **options)
+        shares = parse_shares(prior, "--prior") if prior and "=" in prior else prior
+        options = {"calibrated": calibrated, "prior": shares, "align": align, "alerts": budget}
+        options |= {"abstain": abstain, "max_error": max_error, "coverage": coverage}
+        predictions = table_model.predictions(new, **options)
     show_drift(predictions)
     write_predictions(predictions.frame, to)
-    _show_predictions(table_model, new, predictions, calibrated=calibrated, top=top)
+    _show_predictions(table_model, new, predictions, top=top)
     print_written(to)
-
-
-def _parse_prior(text: str | None) -> str | dict[str, float] | None:
-    """`estimate`, or the shares of classes."""
-    if text is None or "=" not in text:
-        return text
-    pairs = [part.rpartition("=") for part in text.split(",")]
-    try:
-        return {name.strip(): float(value) for name, _, value in pairs}
-    except ValueError:
-        raise ValueError(f"--prior takes estimate or yes=0.1,no=0.9, got {text}.") from None
 
 
 def write_predictions(frame: Any, path: Path) -> None:

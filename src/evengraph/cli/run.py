@@ -11,6 +11,7 @@ from evengraph.cli.console import print_notes
 from evengraph.cli.opening import check_folder, check_names
 from evengraph.cli.options import (
     BENCHMARKS,
+    Alerts,
     Columns,
     CostAlarm,
     CostMiss,
@@ -19,7 +20,9 @@ from evengraph.cli.options import (
     Device,
     Memory,
     Minority,
+    Precision,
     Ratio,
+    Recall,
     Settings,
     Train,
     Val,
@@ -40,8 +43,11 @@ HELP = {
     "split": "Split protocol: step, longtail, natural, publicstep, folds, given, bytime or "
     "semisupervised (20 positive and 80 negative labels). Default: step for named data sets; your "
     "split or time column, or natural, for your own files.",
-    "splits": "How many random splits, or which, such as 5,6,7 or 5-24. Default: 3 (5,6,7), or 10 "
-    "with semisupervised.",
+    "splits": "How many random splits, or which, such as 5,6,7 or 5-24. Default: 3 (5,6,7), 10 "
+    "with semisupervised, 1 with a split or time column.",
+    "positive": "Two classes: the one to find. Default: the rarer.",
+    "shares": "Shares of the classes in the population, such as fraud=0.02,ok=0.98, if labels were "
+    "collected unevenly.",
     "preset": "Use the parameters tuned or published for this setting, if any.",
     "out": "Folder for result.json and report.html.",
     "map": "Draw a map of the nodes (t-SNE) on the page; takes up to half a minute.",
@@ -68,6 +74,11 @@ def run(
     splits: Annotated[str | None, Option(help=HELP["splits"])] = None,
     cost_miss: CostMiss = None,
     cost_alarm: CostAlarm = None,
+    alerts: Alerts = None,
+    precision: Precision = None,
+    recall: Recall = None,
+    positive: Annotated[str | None, Option(help=HELP["positive"])] = None,
+    shares: Annotated[str | None, Option(help=HELP["shares"], metavar="SHARES")] = None,
     settings: Settings = None,
     preset: Annotated[bool, Option(help=HELP["preset"], rich_help_panel=BENCHMARKS)] = True,
     device: Device = "auto",
@@ -82,16 +93,23 @@ def run(
     check_names(data, methods=method, split=split_name)
     from evengraph.cli.console import current_ranks, own_folder
     from evengraph.cli.opening import open_data, show_classes
-    from evengraph.cli.options import make_protocol, parse_methods, parse_settings
+    from evengraph.cli.options import (
+        make_protocol,
+        parse_alerts,
+        parse_methods,
+        parse_settings,
+        parse_shares,
+    )
     from evengraph.cli.training import train_methods
     from evengraph.core.machine import keep_freed_memory, pick_device
     from evengraph.datasets import DATASETS
     from evengraph.methods import DEFAULT_METHOD, DEFAULT_ON_DISK, METHODS
     from evengraph.methods.bases.saving import check_model_folder
-    from evengraph.metrics.decisions import Costs
+    from evengraph.metrics.decisions import Costs, Rule
     from evengraph.pipeline.executor import Executor
     from evengraph.pipeline.parameters import parse_splits
     from evengraph.pipeline.run import RunPlan
+    from evengraph.pipeline.table_model import population_shares, positive_index
     from evengraph.splits import DRAWS
 
     ranks, save = current_ranks(), own_folder(save, "model") if save else None
@@ -104,16 +122,18 @@ def run(
             raise ValueError("--save saves one model; name one --method.")
         check_model_folder(save)
         check_folder(save.parent)
-    splits = splits or str(DRAWS.get(split_name or "", 3))
     params, sentences = parse_settings(names, settings or [])
-    seeds = parse_splits(splits, first=5)
     source, costs = None, Costs.of(cost_miss, cost_alarm)
+    budget = parse_alerts(alerts)
     if on_disk or data not in DATASETS:
         where = str(ranks.device(device))
         source = open_data(
             data, data_root, columns, on_disk=on_disk, memory=memory, device=where, ranks=ranks
         )
     split = split_name or ("step" if source is None else source.default_split)
+    once = split in ("given", "bytime") and len(names) == 1
+    splits = splits or str(1 if once else DRAWS.get(split, 3))
+    seeds = parse_splits(splits, first=5)
     options = dict(source.default_shares(split)) if source else {}
     given = {"minority": minority, "ratio": ratio, "train": train, "val": val}
     options |= {name: value for name, value in given.items() if value is not None}
@@ -130,14 +150,27 @@ def run(
         protocol=protocol,
         methods=methods,
         seeds=seeds,
-        costs=costs,
+        rule=Rule.of(
+            costs,
+            alerts=budget if budget is None or budget < 1 else budget / source.graph.num_nodes,
+            precision=precision,
+            recall=recall,
+        ),
         disk=source.disk,
     )
+    if positive is not None:
+        plan = plan.changed(positive=positive_index(plan.task(seeds[0]), positive))
+    if shares is not None:
+        given_shares = parse_shares(shares, "--shares")
+        plan = plan.changed(shares=population_shares(plan.task(seeds[0]), given_shares))
     print_notes([*sentences, *_check(plan, refit, draw_map)])
     # a folder per combination of options, so that one run does not replace another
     parts = [source.name, split, *(f"{name}={value}" for name, value in options.items())]
     parts += ["+".join(methods), *(settings or []), *([] if preset else ["no-preset"])]
     parts += [f"splits={splits}", *([f"costs={costs.miss:g},{costs.alarm:g}"] if costs else [])]
+    given_options = {"alerts": alerts, "precision": precision, "recall": recall}
+    given_options |= {"positive": positive, "shares": shares}
+    parts += [f"{name}={value}" for name, value in given_options.items() if value is not None]
     usual = Path("runs", "-".join(parts).replace("/", "_").replace(" ", ""))
     folder = own_folder(to or usual, "run")
     if refit is None:
@@ -161,8 +194,11 @@ def _check(plan: RunPlan, refit: bool | None, draw_map: bool) -> list[str]:
             if given:
                 raise ValueError(f"{option} needs the whole graph in memory.")
     task = plan.task(plan.seeds[0])
-    if plan.costs is not None and task.num_classes != 2:
-        raise ValueError(f"costs are for two classes, this graph has {task.num_classes}.")
+    if plan.rule.goal != "f1" and task.num_classes != 2:
+        goal = {"cost": "costs are", "alerts": "alerts are"}.get(
+            plan.rule.goal, f"a wanted {plan.rule.goal} is"
+        )
+        raise ValueError(f"{goal} for two classes, this graph has {task.num_classes}.")
     warn_of_gaps(task)
     if task.past is None:
         return []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from os.path import relpath
 from pathlib import Path
 from shlex import join
@@ -22,7 +22,6 @@ from evengraph.cli.options import PROTOCOL_OPTIONS
 if TYPE_CHECKING:
     from torch_geometric.data import Data as Graph
 
-    from evengraph.metrics.decisions import Costs
     from evengraph.pipeline.comparison import Comparison, Standing
     from evengraph.pipeline.executor import Executor, Job, Result
     from evengraph.pipeline.run import RunPlan, RunResults, Selection
@@ -56,11 +55,11 @@ def train_methods(
     for path in files.folders.values() if files else ():
         check_folder(path)
     _announce(plan, presets, executor.device)
-    keep = save is not None or draw_map or (predicts and folder is not None)
     with Display(plan) as display:
         if not plan.several:  # a comparison may train in other processes
             executor = replace(executor, on_start=display.start)
         on_method = files.keep if files and plan.several else lambda standing: None
+        keep = draw_map or not plan.several
         outcome = run(plan, executor, on_end=display.end, on_method=on_method, keep_best=keep)
     if not plan.several:
         for failure in outcome.failed.values():
@@ -200,20 +199,26 @@ def _finish(
 ) -> None:
     """Show the results of one method, write them, then save the model, which may train again."""
     from evengraph.report.terminal import result_notes, result_tables
+    from evengraph.report.view import ResultView
 
     if not outcome.results:
         return
     (name,), (result,) = plan.methods, outcome.results
     selection, failed, lines = outcome.fits.get(name), None, list[str]()
     saves = selection is not None and (files.save is not None or files.predicts)
-    if saves and selection is not None:
-        result["model"] = selection.about_model(refit)
+    if selection is not None:
+        result |= selection.about_splits()
+        if saves:
+            result["model"] = selection.about_model(refit)
     if draw_map and selection is not None:
         result["map"] = _map(selection)
     try:  # first of all: whatever happens from here on, the results are kept
         lines = files.write(name, result)
     except OSError as error:  # such as a full disk; the model may lie on another
         failed = error
+    out.print()
+    for place, sentence in enumerate(ResultView(result).verdict):
+        print_sentence(escape(sentence) if place else f"[bold]{escape(sentence)}[/]")
     for table in result_tables([result]):
         out.print()
         out.print(table)
@@ -224,7 +229,7 @@ def _finish(
         out.print(line, soft_wrap=True)
     if saves and selection is not None:
         try:
-            refitted = _save_model(selection, files, plan.costs, refit=refit)
+            refitted = _save_model(selection, files, result, refit=refit)
         except BaseException:  # the report must not speak of a model that is not there
             if failed is None:
                 del result["model"]
@@ -232,21 +237,24 @@ def _finish(
                 with suppress(OSError):
                     files.write(name, result)
             raise
-        if refit and not refitted and failed is None:
+        if refit and not refitted:
             result["model"]["refit"] = None
+        if failed is None:
             files.write(name, result)
     if failed is not None:
         raise failed
 
 
-def _save_model(selection: Selection, files: RunFiles, costs: Costs | None, *, refit: bool) -> bool:
+def _save_model(
+    selection: Selection, files: RunFiles, result: dict[str, Any], *, refit: bool
+) -> bool:
     """Save the best model, and predict unlabelled nodes; returns whether it was trained again."""
     from evengraph.cli.predict import write_predictions
     from evengraph.methods.bases.saving import MAIN
-    from evengraph.metrics.registry import METRICS
     from evengraph.pipeline.table_model import TableModel
+    from evengraph.report.view import ResultView
 
-    best, score = selection.best, selection.score
+    best = selection.best
     assert best is not None
     text = "Retraining with test labels for the saved model"
     if refit and not err.is_terminal:  # where a status does not show
@@ -254,29 +262,32 @@ def _save_model(selection: Selection, files: RunFiles, costs: Costs | None, *, r
     status: AbstractContextManager[Any] = err.status(text) if refit else nullcontext()
     with status, catch_warnings(record=True) as caught:
         simplefilter("once", UserWarning)
-        model = TableModel.from_fitted(best, files.source, refit=refit, costs=costs)
+        model = TableModel.from_fits(selection, files.source, refit=refit)
     for warning in caught:
         print_sentence(f"Warning: {escape(str(warning.message))}", err)
     if (folder := files.save) is not None:
         verb = "replaced the model in" if (folder / MAIN).exists() else "wrote"
         model.save(folder)
-        names = ["balanced_accuracy"]
-        if score is not None and score.metric in best.record.metrics:
-            names = list(dict.fromkeys([score.metric, *names]))
-        values = ((METRICS[name].title, best.record.metrics[name]) for name in names)
-        scores = " and ".join(f"{title} {value:.1f}" for title, value in values)
         chosen = ", ".join(filter(None, [f"seed {best.record.seed}", selection.reason]))
-        text = f"{verb} {escape(str(folder))}: the model of {chosen}; {scores} on its test nodes"
+        text = f"{verb} {escape(str(folder))}: the model of {chosen}"
         if again := model.info.refit:
             text += (
                 f", then retrained on {again.train:,} labels instead of {again.train_before:,} "
                 "(--no-refit saves the tested model)"
             )
         print_sentence(f"{text}; use it with evengraph predict")
+        if model.info.calibrator is not None:
+            print_sentence(escape(model.info.calibrator.describe(model.classes_)))
     if files.predicts:
         path = files.folder / "predictions.csv"
         line, frame = written(path), model.predict_unlabelled()
         write_predictions(frame, path)
+        if (name := ResultView(result).positive_name) is not None:
+            kind = "p" if f"p_{name}" in frame else "score"
+            with err.status("explaining"):
+                found = [asdict(one) for one in model.most_likely(name)]
+            nodes = [one | {"probability": float(one["probability"])} for one in found]
+            result["likeliest"] = {"class": name, "kind": f"{kind}({name})", "nodes": nodes}
         out.print(f"{line}: {len(frame):,} unlabelled nodes", soft_wrap=True)
     return model.info.refit is not None
 

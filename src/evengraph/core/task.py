@@ -416,9 +416,10 @@ class Record:
     summary: list[str] | None = None  # what the method says about what it did
     notes: list[str] | None = None  # what went otherwise than expected in the fit
     agreement: list[dict[str, Any]] | None = None  # test nodes and hits per band of a committee
-    # of two classes: results at the tuned threshold by share of the positive class, that of the
-    # test nodes first, and the curve on the test nodes as pairs of recall and precision
-    base_rates: list[dict[str, float]] | None = None
+    decision: dict[str, Any] | None = None  # of two classes: counts at the threshold, test nodes
+    # of two classes: ends of the 95% interval of average precision, and the curve on the test nodes
+    # as pairs of recall and precision
+    interval: list[float] | None = None
     precision_recall: list[list[float]] | None = None
     resolved: dict[str, Any] | None = None  # values of parameters that were left to fitting
 

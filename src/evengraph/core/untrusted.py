@@ -9,7 +9,6 @@ import math
 import sys
 import zipfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
 from numbers import Real
 from types import NoneType, UnionType
 from typing import IO, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
@@ -138,11 +137,10 @@ def _read_array(archive: zipfile.ZipFile, item: zipfile.ZipInfo, key: str) -> ND
 
 def check_types(stored: Any) -> None:
     """Raise ValueError for a field of another type; numbers must be finite."""
-    hints = get_type_hints(type(stored))
-    for item in fields(stored):
-        value = getattr(stored, item.name)
-        if not _fits(value, hints[item.name]):
-            raise ValueError(f"{item.name} of a stored {type(stored).__name__} is {short(value)}")
+    for name, hint in get_type_hints(type(stored)).items():
+        value = getattr(stored, name)
+        if not _fits(value, hint):
+            raise ValueError(f"{name} of a stored {type(stored).__name__} is {short(value)}")
 
 
 def _fits(value: Any, hint: Any) -> bool:

@@ -245,7 +245,7 @@ def desk(
         if len(made.classes) < 2:
             raise ValueError("There must be at least two classes to label; name them: --classes.")
     else:
-        threshold, known = table_model.info.threshold, table_model.classes_
+        threshold, known = table_model.threshold, table_model.classes_
         if find is None:
             if threshold is None:
                 raise ValueError("The model has more than two classes; name the one to --find.")

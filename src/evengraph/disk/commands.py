@@ -18,7 +18,7 @@ from evengraph.cli.options import COLUMN_HELP, Columns, DataRoot, column_options
 
 if TYPE_CHECKING:
     from evengraph.disk.packed_graph import Progress
-    from evengraph.metrics.decisions import Costs
+    from evengraph.metrics.decisions import Rule
 
 # options that mean something else here, or that a packed graph does not hold
 OTHERS = ("edges", "type", "edge_time", "directed")
@@ -123,8 +123,8 @@ def predict_on_disk(
     data: Path,
     memory: str | None,
     to: Path,
-    calibrated: bool,
-    costs: Costs | None,
+    calibrated: bool | None,
+    rule: Rule,
     only_unlabelled: bool,
     others: Mapping[str, Any],
 ) -> None:
@@ -138,14 +138,15 @@ def predict_on_disk(
     if to.suffix.lower() not in SUFFIXES:
         raise ValueError(f"--out takes a name that ends in {', '.join(SUFFIXES)}, got {to}.")
     table_model = TableModel.load(model)
-    if costs is not None:
-        table_model.use_costs(costs)
+    if rule.goal != "f1":
+        table_model.use_rule(rule)
     check_folder(to.parent)
     source = open_on_disk(data, memory, progress=StageLines())
     assert isinstance(source.disk, DiskGraph)
     line = written(to)
-    options = {"calibrated": calibrated, "only_unlabelled": only_unlabelled}
-    counts = write_predictions(table_model, source.disk, to, **options)
+    counts = write_predictions(
+        table_model, source.disk, to, calibrated=calibrated, only_unlabelled=only_unlabelled
+    )
     for name, count in counts.items():
         out.print(f"{count:>10,}  {escape(name)}")
     out.print(line, soft_wrap=True)

@@ -38,7 +38,6 @@ from evengraph.disk.tables import (
 from evengraph.methods import METHODS, Method
 from evengraph.methods.bases.method import learn, reset
 from evengraph.methods.bases.saving import Labelled
-from evengraph.metrics.binary import flagged
 from evengraph.ops.features import feature_signatures
 from evengraph.pipeline.sources import GraphSource
 from evengraph.pipeline.table_model import TableModel
@@ -449,7 +448,7 @@ def write_predictions(
     disk: DiskGraph,
     path: str | Path,
     *,
-    calibrated: bool = False,
+    calibrated: bool | None = None,
     only_unlabelled: bool = False,
 ) -> dict[str, int]:
     """Predict nodes of a graph on disk into a file, which is written completely or not at all.
@@ -467,36 +466,43 @@ def write_predictions(
     names, calibrator = model.classes_, model.info.calibrator
     if calibrated and calibrator is None:
         raise ValueError("This model has no calibrator: it was not saved by TableModel.")
+    calibrates = model.info.calibrates if calibrated is None else calibrated
     counts = np.zeros(len(names) + 1, np.int64)
     chosen = np.asarray(disk.packed.y) < 0 if only_unlabelled else np.ones(disk.x.shape[0], bool)
 
     def blocks() -> Iterator[tuple[dict[str, NDArray[Any]], Tensor]]:
         for rows, every in disk.predict(model.method_):
             raw = every[torch.from_numpy(chosen[rows])]
-            shown = calibrator(raw) if calibrated and calibrator is not None else raw
-            table = _table(model, np.asarray(disk.packed.ids[rows])[chosen[rows]], raw, shown)
-            counts[:-1] += np.bincount(shown.argmax(1), minlength=len(names))
-            counts[-1] += int(table.get("flagged", np.zeros(1)).sum())
+            shown = calibrator(raw) if calibrates and calibrator is not None else raw
+            flags = model.info.flags(raw)
+            best = model.info.classes(raw, flags)
+            ids = np.asarray(disk.packed.ids[rows])[chosen[rows]]
+            table = _table(model, ids, shown, best, flags, calibrates)
+            counts[:-1] += np.bincount(best, minlength=len(names))
+            counts[-1] += 0 if flags is None else int(flags.sum())
             yield table, shown
 
     _write(path, (int(chosen.sum()), len(names)), blocks())
     result = dict(zip(names, counts[:-1].tolist(), strict=True))
-    return result | ({"flagged": int(counts[-1])} if model.info.threshold is not None else {})
+    return result | ({"flagged": int(counts[-1])} if model.info.decision is not None else {})
 
 
 def _table(
-    model: TableModel, ids: NDArray[Any], raw: Tensor, shown: Tensor
+    model: TableModel,
+    ids: NDArray[Any],
+    shown: Tensor,
+    best: Tensor,
+    flags: Tensor | None,
+    calibrated: bool,
 ) -> dict[str, NDArray[Any]]:
     """The columns of a block."""
-    top, best = shown.max(1)
+    top = shown.gather(1, best.unsqueeze(1)).squeeze(1)
     kinds = [int(name) for name in model.classes_] if model.info.integer_labels else model.classes_
     table = {model.info.columns.id or "id": ids, "class": np.array(kinds)[best.numpy()]}
-    table["probability"] = top.numpy()
-    for name, column in zip(model.classes_, shown.T, strict=True):
-        table[f"p_{name}"] = column.numpy()
-    if model.info.threshold is not None:  # which was chosen before calibration
-        positive, value = model.info.threshold
-        table["flagged"] = flagged(raw[:, positive], value).numpy()
+    name, columns = model.info.headings(model.classes_, calibrated)
+    table |= {name: top.numpy(), **dict(zip(columns, shown.T.numpy(), strict=True))}
+    if flags is not None:
+        table["flagged"] = flags.numpy()
     return table
 
 

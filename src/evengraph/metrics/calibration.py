@@ -1,7 +1,7 @@
-"""Calibration of probabilities on validation nodes, and metrics of calibration."""
+"""Calibration: probabilities that mean what they say, and metrics of that."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -10,118 +10,111 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-MIN_NODES = 30  # validation nodes for a temperature
-MIN_NODES_PER_CLASS = 10  # validation nodes of every class for a shift
-MANY_NODES = 1_000  # validation nodes from which on the noise of one temperature is negligible
-PARTS = 5  # that each is scored with a temperature of the others, to see whether it helps
-RELIABLE_NODES = 100  # with fewer validation nodes a temperature is rough
-MIN_TEMPERATURE, MAX_TEMPERATURE = 0.05, 20.0
-PENALTY = 1e-3  # on shifts; keeps them finite for a class that is never confused
+MIN_NODES = 30  # held-out nodes in all for probabilities
+MIN_PER_CLASS = 10  # held-out nodes of a class for its probability to be one
+SMALLEST = 1e-8  # probability; less is a saturated softmax, which says nothing of how sure it is
+SPREAD = 0.5  # of the prior of log temperature, which is centred on 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Calibrator:
-    """Temperature scaling fitted on validation nodes, with an optional shift of each class.
+    """Turns what a model predicts into probabilities that hold for a population.
 
-    Log-probabilities are divided by one temperature, which does not change the argmax. A method
-    that weights rare classes up also predicts them too often; a shift of each class corrects
-    that, but may change the argmax. It is fitted on request only, and only where every class has
-    enough validation nodes. With few nodes, a temperature may make things worse: it stays 1 unless
-    temperatures of four fifths of the nodes lower the log loss of the others by more than one
-    standard error. `note` says what was not fitted and why.
+    Log-probabilities are divided by a temperature, and each class gets a shift: logistic
+    calibration if there are two classes. The shifts undo training that balances classes, so that
+    the mean probability of a class is its share. Both are fitted to held-out predictions by maximum
+    likelihood, with a prior on the temperature and labels that count as certain only up to
+    (n + 1) / (n + 2) for a class of n nodes: with few nodes the fit stays cautious.
 
     Args:
         temperature: Above 1 makes the model less confident, below 1 more.
         shift: Added to the log-probability of each class; empty for none.
-        nodes: Number of validation nodes, or other held-out nodes, that it was fitted to.
-        note: What was not fitted, and why.
+        counts: Held-out nodes of each class that it was fitted to; empty before version 0.3.
+        shares: Shares of the classes that its probabilities hold for, (C,); by default those of
+            the held-out nodes.
+        nodes: Number of held-out nodes.
 
     Reference:
-        Guo, Pleiss, Sun and Weinberger, "On Calibration of Modern Neural Networks", ICML 2017.
+        Platt, "Probabilistic Outputs for Support Vector Machines", 1999; Guo, Pleiss, Sun and
+        Weinberger, "On Calibration of Modern Neural Networks", ICML 2017.
     """
 
     temperature: float = 1.0
     shift: tuple[float, ...] = ()
+    counts: tuple[int, ...] = ()
+    shares: tuple[float, ...] = ()
     nodes: int = 0
-    note: str = ""
 
     def __post_init__(self) -> None:
         if not 0 < self.temperature < math.inf:
             raise ValueError(f"temperature must be above 0 and finite, got {self.temperature}.")
-        if not all(math.isfinite(value) for value in self.shift):
-            raise ValueError(f"shift must be finite, got {self.shift}.")
+        if not all(math.isfinite(value) for value in (*self.shift, *self.shares)):
+            raise ValueError(f"shift and shares must be finite, got {self.shift}, {self.shares}.")
 
     @classmethod
-    def fit(cls, probabilities: Tensor, labels: Tensor, *, shift: bool = False) -> Self:
-        """Fit to validation nodes by maximum likelihood.
+    def fit(
+        cls, probabilities: Tensor, labels: Tensor, *, shares: Sequence[float] | None = None
+    ) -> Self:
+        """Fit to nodes that the model has not learnt from.
 
         Args:
-            probabilities: Softmax output for the validation nodes.
+            probabilities: Softmax output for these nodes.
             labels: Their labels.
-            shift: Fit a shift of each class, too.
+            shares: Of the classes in the population, if the labels were collected unevenly.
 
         Shapes:
-            probabilities: (V, C)
-            labels: (V,)
+            probabilities: (M, C)
+            labels: (M,)
+            shares: (C,)
         """
         _check(probabilities, labels)
-        nodes, num_classes = probabilities.shape
-        if nodes < MIN_NODES:
-            note = f"{nodes} held-out nodes are too few to calibrate on, {MIN_NODES} are needed; "
-            return cls(nodes=nodes, note=f"{note}probabilities are unchanged.")
-        logs = _logs(probabilities)
-        if bool((logs.argmax(1) == labels.to(logs.device)).all()):
-            note = f"All {nodes} held-out nodes are predicted correctly, so overconfidence "
-            note += "cannot be measured; probabilities are unchanged."
-            return cls(nodes=nodes, note=note)
-        rarest = int(torch.bincount(labels, minlength=num_classes).min())
-        if shift and rarest >= MIN_NODES_PER_CLASS:
-            return cls(**_with_shift(logs, labels), nodes=nodes)
-        temperature = _temperature(logs, labels)
-        if nodes < MANY_NODES and not _helps(logs, labels.to(logs.device)):
-            note = f"a temperature of {temperature:.2f} would fit the {nodes} held-out nodes, but "
-            note += "on nodes that it was not fitted to it does not help beyond noise; "
-            return cls(nodes=nodes, note=f"{note}probabilities are unchanged.")
-        note = f"The rarest class has {rarest} held-out nodes, {MIN_NODES_PER_CLASS} are needed "
-        note += "for a shift; only the temperature was fitted."
-        return cls(temperature=temperature, nodes=nodes, note=note if shift else "")
+        counts = torch.bincount(labels.cpu(), minlength=probabilities.shape[1]).double()
+        temperature, shift = _fit(_logs(probabilities).cpu().numpy(), labels.cpu(), counts)
+        found = counts / counts.sum()
+        if shares is not None:
+            wanted = torch.tensor(shares, dtype=torch.double)
+            shift = shift + (wanted.clamp(min=1e-12) / found.clamp(min=1e-12)).log().numpy()
+            found = wanted
+        return cls(
+            temperature=temperature,
+            shift=tuple(shift.tolist()),
+            counts=tuple(int(count) for count in counts),
+            shares=tuple(found.tolist()),
+            nodes=len(labels),
+        )
 
     def __call__(self, probabilities: Tensor) -> Tensor:
-        """Calibrate probabilities, (M, C); the argmax stays unless there is a shift."""
+        """Calibrate probabilities, (M, C)."""
         if self.temperature == 1 and not self.shift:
             return probabilities
         logs = _logs(probabilities) / self.temperature
         if self.shift:
-            shift = torch.tensor(self.shift, dtype=logs.dtype, device=logs.device)
-            return (logs + shift).softmax(1).to(probabilities.dtype)
-        result = logs.softmax(1).to(probabilities.dtype)
-        # Less confident probabilities can round to a tie, whose argmax may be another class.
-        first = probabilities.argmax(1, keepdim=True)
-        largest = result.max(1, keepdim=True).values
-        changed = result.argmax(1, keepdim=True) != first
-        above = torch.nextafter(largest, torch.full_like(largest, math.inf))
-        return torch.where(changed, result.scatter(1, first, above), result)
+            logs = logs + torch.tensor(self.shift, dtype=logs.dtype, device=logs.device)
+        return logs.softmax(1).to(probabilities.dtype)
 
-    def threshold(self, value: float, positive: int) -> float:
-        """Map a threshold of one of two classes, so that the same nodes reach it afterwards."""
-        return carried(self, value, positive)
+    @property
+    def reliable(self) -> tuple[bool, ...]:
+        """Whether each class had enough held-out nodes for a probability; else it is a score."""
+        enough = [count >= MIN_PER_CLASS and self.nodes >= MIN_NODES for count in self.counts]
+        return tuple(enough if len(enough) != 2 else [all(enough)] * 2)
 
-    def describe(self) -> str:
-        """Summarise the fit in one sentence."""
-        if self.temperature == 1 and not self.shift and self.note:
-            return f"not calibrated: {self.note}"
-        change = "confidence unchanged"
-        if abs(self.temperature - 1) >= 0.005:
-            change = "less confident" if self.temperature > 1 else "more confident"
-        shifted = " and a shift of each class" if self.shift else ""
-        return (
-            f"calibrated on {self.nodes:,} held-out nodes: temperature {self.temperature:.2f}"
-            f"{shifted} ({change})"
-        )
+    def describe(self, names: Sequence[str]) -> str:
+        """Say in one sentence what was fitted, or which numbers are scores."""
+        poor = [name for name, good in zip(names, self.reliable, strict=False) if not good]
+        counted = zip(names, self.counts, strict=False)
+        text = ", ".join(f"{count:,} {name}" for name, count in counted if len(names) <= 5)
+        nodes = f"{self.nodes:,} held-out nodes" + (f" ({text})" if text else "")
+        if len(poor) == len(names):
+            return (
+                f"Scores, not probabilities: {nodes} are too few to calibrate on, "
+                f"{MIN_PER_CLASS} of each class are needed. Use the order."
+            )
+        less = f"; those of {', '.join(poor)} are scores, with too few nodes" if poor else ""
+        return f"Probabilities are calibrated on {nodes}{less}."
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as JSON types."""
-        return {**asdict(self), "shift": list(self.shift)}
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
@@ -130,8 +123,9 @@ class Calibrator:
             return cls(
                 temperature=float(content["temperature"]),
                 shift=tuple(float(value) for value in content["shift"]),
+                counts=tuple(int(value) for value in content.get("counts", ())),
+                shares=tuple(float(value) for value in content.get("shares", ())),
                 nodes=int(content["nodes"]),
-                note=str(content["note"]),
             )
         except (KeyError, TypeError) as error:
             raise ValueError(f"Not a saved calibrator: {error!r}.") from None
@@ -169,11 +163,28 @@ def brier_score(labels: Tensor, probabilities: Tensor) -> float:
     return float((probabilities.double() - truth).square().sum(1).mean())
 
 
-def carried(transform: Callable[[Tensor], Tensor], value: float, positive: int) -> float:
-    """A threshold on probabilities of two classes, after they have been transformed."""
-    rest = max(1 - value, 2**-25)  # the largest that single precision rounds to 1
-    pair = torch.tensor([[rest, value]], dtype=torch.double)
-    return float(transform(pair if positive == 1 else pair.flip(1))[0, positive])
+def reliability(
+    labels: Tensor, rows: Tensor, positive: int | None = None, bins: int = 10
+) -> list[list[float]]:
+    """Mean probability, share of nodes that it is right for, and nodes, in bins of equal size.
+
+    The probability is that of the positive class, or else the largest of each row of (M, C). Equal
+    ones are in one bin.
+    """
+    top, guess = rows.double().max(1)
+    right = guess == labels
+    if positive is not None:
+        top, right = rows[:, positive].double(), labels == positive
+    order = top.argsort(stable=True)
+    values, hits = top[order], right[order].double()
+    edges = torch.linspace(0, len(values), bins + 1).round().long()[:-1].clamp(max=len(values) - 1)
+    starts = torch.searchsorted(values, values[edges].contiguous()).unique()
+    sizes = torch.diff(starts, append=starts.new_tensor([len(values)])).tolist()
+    parts = zip(values.split(sizes), hits.split(sizes), strict=True)
+    return [
+        [round(float(part.mean()), 6), round(float(hit.mean()), 6), len(part)]
+        for part, hit in parts
+    ]
 
 
 def _check(probabilities: Tensor, labels: Tensor) -> None:
@@ -194,68 +205,34 @@ def _check(probabilities: Tensor, labels: Tensor) -> None:
 
 
 def _logs(probabilities: Tensor) -> Tensor:
-    """Logarithms in double precision; zeros count as the smallest positive number."""
-    return probabilities.clamp(min=torch.finfo(probabilities.dtype).tiny).double().log()
+    """Logarithms in double precision."""
+    return probabilities.double().clamp(min=SMALLEST).log()
 
 
-def _temperature(logs: Tensor, labels: Tensor) -> float:
-    """Maximum likelihood by bisecting the slope: the likelihood is concave in 1 / temperature."""
-    true = logs.gather(1, labels.to(logs.device).unsqueeze(1)).squeeze(1)
-
-    def slope(inverse: float) -> float:
-        expected = ((logs * inverse).softmax(1) * logs).sum(1)
-        return float((true - expected).mean())
-
-    low, high = 1 / MAX_TEMPERATURE, 1 / MIN_TEMPERATURE
-    for _ in range(60):
-        middle = (low + high) / 2
-        if slope(middle) > 0:
-            low = middle
-        else:
-            high = middle
-    return 2 / (low + high)
-
-
-def _helps(logs: Tensor, labels: Tensor) -> bool:
-    """Whether temperatures lower the log loss of nodes that they were not fitted to, beyond noise.
-
-    Mistakes are spread over all parts: without one, a part would ask for full confidence.
-    """
-    right, part = logs.argmax(1) == labels, torch.empty_like(labels)
-    part[right.int().argsort(stable=True)] = torch.arange(len(labels), device=part.device) % PARTS
-    gains = torch.zeros_like(logs[:, 0])
-    for index in range(PARTS):
-        scored, fitted = part == index, part != index
-        scaled = (logs[scored] / _temperature(logs[fitted], labels[fitted])).log_softmax(1)
-        gain = (scaled - logs[scored]).gather(1, labels[scored].unsqueeze(1))
-        gains[scored] = gain.squeeze(1)
-    error = float(gains.std()) / math.sqrt(len(labels))
-    return float(gains.mean()) > error
-
-
-def _with_shift(logs: Tensor, labels: Tensor) -> dict[str, Any]:
-    """Fit temperature and shifts together; also concave, so L-BFGS finds the optimum."""
+def _fit(logs: Any, labels: Tensor, counts: Tensor) -> tuple[float, Any]:
+    """Temperature and shifts, (C,), with the highest posterior; concave, so L-BFGS finds it."""
     from scipy.optimize import minimize
 
-    inputs, num_classes = logs.cpu().numpy(), logs.shape[1]
-    truth = np.eye(num_classes)[labels.cpu().numpy()]
+    classes = len(counts)
+    doubt = (1 / (counts + 2)).numpy()[labels.numpy()][:, None]
+    truth = one_hot(labels, classes).double().numpy()
+    truth = truth * (1 - doubt) + (1 - truth) * doubt / max(classes - 1, 1)
 
     def loss_and_gradient(params: Any) -> tuple[float, Any]:
-        inverse, shift = params[0], params[1:]
-        scores = inputs * inverse + shift
+        inverse, shift = math.exp(params[0]), params[1:]
+        scores = logs * inverse + shift
         scores = scores - scores.max(1, keepdims=True)
         exponentials = np.exp(scores)
         total = exponentials.sum(1, keepdims=True)
         error = exponentials / total - truth
-        loss = np.mean(np.log(total[:, 0]) - (scores * truth).sum(1)) + PENALTY * shift @ shift
-        gradient = [(error * inputs).sum(1).mean(), *(error.mean(0) + 2 * PENALTY * shift)]
-        return float(loss), np.array(gradient)
+        prior = params[0] ** 2 / (2 * SPREAD**2) + 1e-3 * shift @ shift
+        loss = (np.log(total[:, 0]) - (scores * truth).sum(1)).sum() + prior
+        slope = (error * logs).sum() * inverse + params[0] / SPREAD**2
+        return float(loss), np.array([slope, *(error.sum(0) + 2e-3 * shift)])
 
-    start = np.array([1.0, *([0.0] * num_classes)])
-    bounds = [(1 / MAX_TEMPERATURE, 1 / MIN_TEMPERATURE), *([(None, None)] * num_classes)]
-    found = minimize(loss_and_gradient, start, jac=True, bounds=bounds, method="L-BFGS-B")
-    inverse, *shift = found.x.tolist()
-    return {"temperature": 1 / inverse, "shift": tuple(shift)}
+    start, limits = np.zeros(1 + classes), [(-3.0, 3.0), *[(None, None)] * classes]
+    found = minimize(loss_and_gradient, start, jac=True, bounds=limits, method="L-BFGS-B").x
+    return math.exp(-found[0]), found[1:] - found[1:].mean()
 
 
 def estimate_shares(probabilities: Tensor, training: Tensor) -> Tensor:

@@ -1,24 +1,17 @@
-"""Costs of misses and false alarms, and what scores would give at another base rate.
-
-A threshold finds a share of the positive nodes (recall) and flags a share of the negative ones by
-mistake (false positive rate). Both stay the same if positive nodes become more or less frequent,
-so everything else can be computed for any base rate.
-"""
+"""Decisions: thresholds by cost, F1, alerts, precision or recall, and what they do; sets."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import torch
 from torch import Tensor
 
-from evengraph.metrics.binary import curve, flagged
+from evengraph.metrics.binary import flagged
 from evengraph.metrics.multiclass import confusion_matrix, recalls
-
-BASE_RATES = (0.001, 0.01, 0.05, 0.1, 0.25)
-"""Shares of the positive class that results are computed for."""
+from evengraph.metrics.significance import Interval, share_interval
 
 
 class _Costs(NamedTuple):
@@ -46,124 +39,319 @@ class Costs(_Costs):
         return cls(1.0 if miss is None else miss, 1.0 if alarm is None else alarm)
 
 
-class OperatingPoint(NamedTuple):
-    """A threshold and what it does: shares of the positive and of the negative nodes flagged."""
-
-    threshold: float
-    recall: float
-    false_positive_rate: float
-
-    @classmethod
-    def at(cls, positive: Tensor, scores: Tensor, threshold: float) -> OperatingPoint:
-        """What a threshold does to labelled nodes; NaN where a class has none."""
-        flags = flagged(scores, threshold).double()
-        return cls(threshold, float(flags[positive].mean()), float(flags[~positive].mean()))
-
-    def cost(self, base_rate: float, costs: Costs) -> float:
-        """Expected cost per node."""
-        misses = base_rate * (1 - self.recall)
-        return misses * costs.miss + self.alarms(base_rate, false=True) * costs.alarm
-
-    def alarms(self, base_rate: float, *, false: bool = False) -> float:
-        """Share of all nodes that is flagged, or flagged by mistake."""
-        wrong = (1 - base_rate) * self.false_positive_rate
-        return wrong if false else base_rate * self.recall + wrong
-
-    def precision(self, base_rate: float) -> float:
-        """Share of flagged nodes that is positive; NaN if none is flagged."""
-        alarms = self.alarms(base_rate)
-        return base_rate * self.recall / alarms if alarms > 0 else math.nan
+PRIOR_NODES = 20  # positive nodes from which on labels count more than probabilities
+MAX_POINTS = 300  # thresholds that are kept
+SET_POINTS = 200  # quantiles of a class that are kept
 
 
-def operating_points(positive: Tensor, scores: Tensor) -> list[OperatingPoint]:
-    """The thresholds among which the cheapest is, whatever the costs and the base rate.
+class Rule(NamedTuple):
+    """What a threshold is chosen for; by default the best F1."""
 
-    These are the corners of the convex hull of the ROC curve; the first flags nothing. Empty where
-    one of the two classes has no node.
-    """
-    thresholds, hits, wrong = curve(positive, scores)
-    if hits[-1] == 0 or wrong[-1] == 0:
-        return []
-    rates = torch.stack([thresholds, hits / hits[-1], wrong / wrong[-1]], dim=1).tolist()
-    hull = [OperatingPoint(math.nextafter(float(thresholds[0]), math.inf), 0.0, 0.0)]
-    for point in (OperatingPoint(*row) for row in rates):
-        while len(hull) > 1:  # is the last corner above the line from the one before it?
-            (_, y, x), (_, top, right), (_, end_y, end_x) = hull[-2], hull[-1], point
-            if (top - y) * (end_x - x) > (end_y - y) * (right - x):
-                break
-            hull.pop()
-        hull.append(point)
-    return hull
-
-
-def cheapest(points: Sequence[OperatingPoint], base_rate: float, costs: Costs) -> OperatingPoint:
-    """The point with the lowest expected cost; of equal ones the highest threshold."""
-    return min(points, key=lambda point: (round(point.cost(base_rate, costs), 12), point.recall))
-
-
-def cheapest_threshold(positive: Tensor, scores: Tensor, costs: Costs) -> float:
-    """The threshold with the lowest cost on these nodes; NaN where one class has no node."""
-    points = operating_points(positive, scores)
-    base_rate = float(positive.double().mean())
-    return cheapest(points, base_rate, costs).threshold if points else math.nan
-
-
-class CostCurve(NamedTuple):
-    """The thresholds that may be cheapest for a saved model, and the base rate of its nodes."""
-
-    base_rate: float
-    points: tuple[OperatingPoint, ...]
+    goal: Literal["f1", "cost", "alerts", "precision", "recall"] = "f1"
+    value: float = 0.0  # share of nodes to flag, or the precision or recall wanted
     costs: Costs | None = None
 
     @classmethod
-    def of(cls, positive: Tensor, scores: Tensor, costs: Costs | None = None) -> CostCurve | None:
-        """Of validation nodes; None where one of the two classes has no node."""
-        points = operating_points(positive, scores) if positive.numel() else []
-        return cls(float(positive.double().mean()), tuple(points), costs) if points else None
+    def of(
+        cls,
+        costs: Costs | None = None,
+        *,
+        alerts: float | None = None,
+        precision: float | None = None,
+        recall: float | None = None,
+    ) -> Rule:
+        """The rule of whichever argument is given; at most one may be."""
+        wanted = {"alerts": alerts, "precision": precision, "recall": recall}
+        given = {goal: value for goal, value in wanted.items() if value is not None}
+        if len(given) + (costs is not None) > 1:
+            raise ValueError("costs, alerts, precision and recall exclude each other; give one.")
+        for goal, value in given.items():
+            if not 0 < value <= 1:
+                raise ValueError(f"{goal} must be above 0 and at most 1, got {value:g}.")
+            return cls(goal, value)  # type: ignore[arg-type]
+        return cls() if costs is None else cls("cost", costs=costs)
 
-    def threshold(self, costs: Costs) -> float:
-        """The threshold with the lowest cost."""
-        return cheapest(self.points, self.base_rate, costs).threshold
+    @property
+    def words(self) -> str:
+        """Such as `the lowest cost (a miss costs 50, a false alarm 1)`."""
+        if self.costs is not None:
+            miss, alarm = self.costs
+            return f"the lowest cost (a miss costs {miss:g}, a false alarm {alarm:g})"
+        share = f"{100 * self.value:g}%"
+        return {
+            "alerts": f"flagging {share} of the nodes",
+            "precision": f"a precision of {share}",
+            "recall": f"a recall of {share}",
+        }.get(self.goal, "the best F1")
+
+
+BEST_F1 = Rule()
+OTHERS = (  # what reports show beside the rule in use
+    BEST_F1,
+    *(Rule("alerts", share) for share in (0.01, 0.05)),
+    *(Rule("precision", share) for share in (0.5, 0.8)),
+    *(Rule("recall", share) for share in (0.5, 0.8, 0.95)),
+)
+
+
+class Outcome(NamedTuple):
+    """What a threshold does to labelled nodes, in counts."""
+
+    threshold: float
+    nodes: float
+    positives: float
+    flagged: float
+    found: float  # flagged nodes that are positive
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> CostCurve:
-        """Read what `_asdict` gave, after a journey through JSON."""
-        points = tuple(OperatingPoint(*point) for point in content["points"])
-        costs = content["costs"]
-        return cls(content["base_rate"], points, None if costs is None else Costs(*costs))
+    def at(cls, positive: Tensor, scores: Tensor, threshold: float) -> Outcome:
+        """Count labelled nodes at a threshold."""
+        flags = flagged(scores, threshold)
+        counts = (positive.numel(), positive.sum(), flags.sum(), (flags & positive).sum())
+        return cls(threshold, *(int(count) for count in counts))
+
+    def cost(self, costs: Costs) -> tuple[float, Interval | None]:
+        """Of misses and false alarms together, with its 95% interval.
+
+        Both numbers have Wilson's intervals, whose distances are added as if independent.
+
+        Reference:
+            Zou and Donner, "Construction of Confidence Limits about Effect Measures", Statistics in
+            Medicine 2008.
+        """
+        wrong, negatives = self.flagged - self.found, self.nodes - self.positives
+        missed = self.positives - self.found
+        value = costs.miss * missed + costs.alarm * wrong
+        parts = []
+        for price, hits, count in (
+            (costs.miss, missed, self.positives),
+            (costs.alarm, wrong, negatives),
+        ):
+            if (ends := share_interval(hits, count)) is None:
+                return value, None
+            parts.append([price * (end * count - hits) for end in ends])
+        below, above = (math.hypot(*gaps) for gaps in zip(*parts, strict=True))
+        return value, (max(value - below, 0.0), value + above)
+
+    def words(self, name: str, costs: Costs | None = None) -> str:
+        """Such as `finds 14 of 18 fraud (55% to 91%); 14 of 40 alarms are right (22% to 50%)`."""
+        found, flagged, positives = (
+            f"{round(count):,}" for count in (self.found, self.flagged, self.positives)
+        )
+        ends = [
+            "" if ends is None else f" ({ends[0]:.0%} to {ends[1]:.0%})"
+            for ends in (share_interval(self.found, n) for n in (self.positives, self.flagged))
+        ]
+        text = f"finds {found} of {positives} {name}{ends[0]}; {found} of {flagged} alarms are "
+        text += f"right{ends[1]}"
+        if costs is not None:
+            value, between = self.cost(costs)
+            text += f"; it costs {value:,.0f}"
+            text += "" if between is None else f" ({between[0]:,.0f} to {between[1]:,.0f})"
+        return text
 
 
-def average_precision_at(positive: Tensor, scores: Tensor, base_rate: float) -> float:
-    """Average precision if the share of positive nodes were another, by weighting nodes."""
-    _, hits, wrong = curve(positive, scores)
-    recall = hits / hits[-1]
-    alarms = base_rate * recall + (1 - base_rate) * wrong / wrong[-1]
-    gains = torch.diff(recall, prepend=recall.new_zeros(1)) * base_rate * recall / alarms
-    return float(gains.sum())
+class DecisionCurve(NamedTuple):
+    """What thresholds on calibrated probabilities do to held-out nodes.
 
-
-def base_rate_sweep(
-    positive: Tensor, scores: Tensor, threshold: float, costs: Costs | None = None
-) -> list[dict[str, float]]:
-    """What a threshold and the ranking would give at several base rates, that of the nodes first.
-
-    Shares are fractions; `cost` is per node. Empty without a threshold or nodes of both classes.
+    Costs alone decide a threshold if probabilities are right: alarm / (alarm + miss). For other
+    rules a few positive nodes would choose one by luck. So every node counts as positive partly by
+    its label and partly by its probability; the part of the label grows with the positive nodes.
     """
-    share = float(positive.double().mean())
-    if math.isnan(threshold) or not 0 < share < 1:
-        return []
-    point = OperatingPoint.at(positive, scores, threshold)
-    return [
-        {
-            "base_rate": rate,
-            "alarms": point.alarms(rate),
-            "precision": point.precision(rate),
-            "recall": point.recall,
-            "average_precision": average_precision_at(positive, scores, rate),
-            **({} if costs is None else {"cost": point.cost(rate, costs)}),
-        }
-        for rate in (share, *BASE_RATES)
-    ]
+
+    nodes: float
+    positives: float
+    points: tuple[tuple[float, float, float, float], ...]
+    """Threshold, nodes flagged, positive nodes found, and found as it is counted for the choice;
+    the highest threshold first, which flags nothing."""
+
+    @classmethod
+    def of(
+        cls, positive: Tensor, probabilities: Tensor, share: float | None = None
+    ) -> DecisionCurve | None:
+        """Of held-out nodes, (M,) each; None where one of the two classes has no node.
+
+        `share` is that of the positive class in the population, if labels were collected unevenly:
+        nodes then count so much that they have it.
+        """
+        count, positives = positive.numel(), int(positive.sum())
+        if not 0 < positives < count:
+            return None
+        share = positives / count if share is None else share
+        scores, order = probabilities.double().cpu().sort(descending=True, stable=True)
+        truth = positive.cpu()[order].double()
+        weight = count * torch.where(
+            truth > 0, share / positives, (1 - share) / (count - positives)
+        )
+        believed = weight * (positives * truth + PRIOR_NODES * scores) / (positives + PRIOR_NODES)
+        last = torch.cat([scores[1:] < scores[:-1], torch.ones(1, dtype=torch.bool)])
+        rows = last.nonzero().squeeze(1)  # nodes of equal probability are flagged together
+        if len(rows) > MAX_POINTS:  # denser where few are flagged
+            places = torch.linspace(0, 1, MAX_POINTS, dtype=torch.double).pow(3)
+            rows = rows[(places * (len(rows) - 1)).round().long().unique()]
+        sums = (column.cumsum(0)[rows] for column in (weight, weight * truth, believed))
+        points = torch.stack([scores[rows], *sums], 1).tolist()
+        nothing = (math.nextafter(max(1.0, points[0][0]), math.inf), 0.0, 0.0, 0.0)
+        return cls(count, share * count, (nothing, *map(tuple, points)))
+
+    def threshold(self, rule: Rule) -> float:
+        """The threshold that a rule chooses; of equally good ones the highest."""
+        points, total = self.points, self.points[-1][3]
+        if rule.costs is not None:
+            miss, alarm = rule.costs
+            if self.nodes > 1:  # what is best for probabilities that are right
+                return alarm / (alarm + miss)
+            value = [alarm * flagged - (alarm + miss) * found for _, flagged, _, found in points]
+            return points[value.index(min(value))][0]
+        if rule.goal == "f1":
+            value = [-2 * found / (flagged + total) for _, flagged, _, found in points]
+            return points[value.index(min(value))][0]
+        if rule.goal == "recall":
+            return next(p[0] for p in points if p[3] >= rule.value * total - 1e-9)
+        if rule.goal == "alerts":
+            return [p[0] for p in points if p[1] <= rule.value * self.nodes + 1e-9][-1]
+        precise = [p for p in points[1:] if p[3] >= rule.value * p[1]]
+        best = max(points[1:], key=lambda p: p[3] / p[1])
+        return (precise[-1] if precise else best)[0]
+
+    def outcome(self, threshold: float) -> Outcome:
+        """What a threshold did to the held-out nodes."""
+        point = [p for p in self.points if p[0] >= threshold] or [self.points[0]]
+        return Outcome(threshold, self.nodes, self.positives, point[-1][1], point[-1][2])
+
+
+class Decision(NamedTuple):
+    """From which probability of the positive class a node is flagged, why, and what that did."""
+
+    positive: int
+    threshold: float
+    rule: Rule = BEST_F1
+    curve: DecisionCurve | None = None
+
+    @classmethod
+    def choose(
+        cls,
+        rows: Tensor,
+        labels: Tensor,
+        positive: int,
+        rule: Rule,
+        shares: Sequence[float] | None = None,
+    ) -> Decision | None:
+        """By calibrated probabilities of held-out nodes, (M, C); None without both classes."""
+        share = None if shares is None else shares[positive]
+        curve = DecisionCurve.of(labels == positive, rows[:, positive], share)
+        return None if curve is None else cls(positive, curve.threshold(rule), rule, curve)
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """What it did to the held-out nodes; None for models before version 0.3."""
+        known = self.curve is not None and self.curve.nodes > 1
+        return self.curve.outcome(self.threshold) if known and self.curve else None
+
+    def words(self, name: str) -> str:
+        """Where the threshold is, why, and what it did to held-out nodes."""
+        text = f"The threshold is {self.threshold:.3g}, {self.rule.words}"
+        if self.outcome is None:
+            return f"{text}."
+        words = self.outcome.words(name, self.rule.costs)
+        return f"{text}. On {round(self.outcome.nodes):,} held-out nodes it {words}."
+
+    def options(self) -> list[dict[str, Any]]:
+        """What several thresholds would do, the highest first; this one first of equal ones."""
+        if self.curve is None or self.outcome is None:
+            return []
+        costs = self.rule.costs
+        rules = [self.rule, *OTHERS, *(Rule("cost", costs=Costs(price)) for price in (10, 50))]
+        found: dict[float, dict[str, Any]] = {}
+        for rule in rules if costs is None else rules[:-2]:
+            value = self.threshold if rule is self.rule else self.curve.threshold(rule)
+            outcome = self.curve.outcome(value)
+            cost = (None, None) if costs is None else outcome.cost(costs)
+            row = {
+                "rule": rule.words,
+                "chosen": rule is self.rule,
+                **outcome._asdict(),
+                "cost": cost[0],
+                "cost_interval": cost[1],
+            }
+            found.setdefault(outcome.flagged, row)
+        return [found[flags] for flags in sorted(found)]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The decision as JSON can hold it."""
+        rule = {**self.rule._asdict(), "costs": self.rule.costs and self.rule.costs._asdict()}
+        curve = self.curve and self.curve._asdict()
+        return {**self._asdict(), "rule": rule, "curve": curve}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Decision:
+        """Rebuild from `as_dict`."""
+        rule, curve = content["rule"], content["curve"]
+        costs = None if rule["costs"] is None else Costs(**rule["costs"])
+        if curve is not None:
+            curve = DecisionCurve(**{**curve, "points": tuple(map(tuple, curve["points"]))})
+        rule = Rule(rule["goal"], rule["value"], costs)
+        return cls(content["positive"], content["threshold"], rule, curve)
+
+    @classmethod
+    def of_old(cls, flag: Mapping[str, Any], found: Mapping[str, Any] | None) -> Decision:
+        """What version 0.2 saved: a threshold on probabilities as predicted, and rates."""
+        curve, costs = None, found and found["costs"]
+        if found is not None:
+            share = found["base_rate"]
+            points = [
+                (value, share * recall + (1 - share) * wrong, share * recall, share * recall)
+                for value, recall, wrong in found["points"]
+            ]
+            curve = DecisionCurve(1, share, tuple(points))
+        rule = Rule("cost", costs=Costs(*costs)) if costs else BEST_F1
+        return cls(flag["class"], flag["from"], rule, curve)
+
+    def by(self, rule: Rule) -> Decision:
+        """The same evidence with another rule."""
+        if self.curve is None:
+            raise ValueError(
+                "This model does not hold what thresholds do: train and save it again."
+            )
+        return self._replace(threshold=self.curve.threshold(rule), rule=rule)
+
+
+def share_sets(labels: Tensor, rows: Tensor) -> tuple[tuple[float, ...], ...]:
+    """Quantiles of the probability of a class among its held-out nodes, for `covering`.
+
+    Shapes:
+        labels: (M,)
+        rows: (M, C)
+        returns: C tuples of at most SET_POINTS values, ascending
+    """
+    found = []
+    for label in range(rows.shape[1]):
+        own = rows[labels == label, label].double().sort().values
+        places = torch.linspace(0, len(own) - 1, min(len(own), SET_POINTS), dtype=torch.double)
+        found.append(tuple(own[places.round().long()].tolist()) if len(own) else ())
+    return tuple(found)
+
+
+def covering(sets: Sequence[Sequence[float]], counts: Sequence[int], coverage: float) -> Tensor:
+    """Lowest probability with which each class belongs to a prediction set, (C,).
+
+    The set holds the true class of a share `coverage` of the nodes of every class (conformal
+    prediction, per class). A class with too few held-out nodes to tell is in every set.
+
+    Reference:
+        Vovk, "Conditional Validity of Inductive Conformal Predictors", ACML 2012.
+    """
+    if not 0 < coverage < 1:
+        raise ValueError(f"coverage must lie between 0 and 1, got {coverage:g}.")
+    lowest = torch.zeros(len(sets), dtype=torch.double)
+    for label, (values, count) in enumerate(zip(sets, counts, strict=True)):
+        rank = (1 - coverage) * (count + 1) - 1  # of n + 1 exchangeable nodes, from 0
+        if len(values) and rank >= 0:
+            place = rank * (len(values) - 1) / max(count - 1, 1)
+            low = int(place)
+            high = min(low + 1, len(values) - 1)
+            lowest[label] = values[low] + (place - low) * (values[high] - values[low])
+    return lowest
 
 
 class Abstention(NamedTuple):

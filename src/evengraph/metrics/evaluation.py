@@ -6,16 +6,17 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
 
+from evengraph.core.rng import generator
 from evengraph.core.task import Task
-from evengraph.metrics import binary, multiclass
+from evengraph.metrics import multiclass
 from evengraph.metrics.binary import positive_class
 from evengraph.metrics.calibration import Calibrator
-from evengraph.metrics.decisions import Costs, cheapest_threshold
+from evengraph.metrics.decisions import BEST_F1, Decision, Rule, covering, share_sets
 from evengraph.metrics.multiclass import f1_scores, rare_class, recalls
 from evengraph.metrics.registry import METRICS
 
@@ -28,10 +29,10 @@ class Predictions:
         labels: Class of each test node.
         probabilities: Predicted probabilities of the test nodes.
         positive: Index of the positive class, for metrics of two classes.
-        validation: Labels and probabilities of the validation nodes; None without any.
+        held_out: Labels and probabilities of nodes that were not learnt from; None without any.
         k: How many of the highest scores `precision_at_k` uses; by default the class size.
-        costs: Of misses and false alarms, for the threshold; by default it maximises F1.
-        calibrators: By temperature, and by temperature and shift; for calibration metrics.
+        rule: By which the threshold is chosen; by default the best F1.
+        shares: Of the classes in the population, if labels were collected unevenly.
 
     Shapes:
         labels: int64, (M,)
@@ -41,10 +42,64 @@ class Predictions:
     labels: Tensor
     probabilities: Tensor
     positive: int = 1
-    validation: tuple[Tensor, Tensor] | None = None
+    held_out: tuple[Tensor, Tensor] | None = None
     k: int | None = None
-    costs: Costs | None = None
-    calibrators: tuple[Calibrator, Calibrator] = (Calibrator(), Calibrator())
+    rule: Rule = BEST_F1
+    shares: Sequence[float] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        task: Task,
+        probabilities: Tensor,
+        *,
+        positive: int | None = None,
+        held_out: Tensor | None = None,
+        **options: Any,
+    ) -> Self:
+        """Of the test nodes of a task; the arguments are those of `evaluate`."""
+        expected = (task.graph.num_nodes, task.num_classes)
+        if tuple(probabilities.shape) != expected:
+            raise ValueError(
+                f"probabilities must have shape {expected}, got {tuple(probabilities.shape)}."
+            )
+        if not task.test.any():
+            raise ValueError("There are no test nodes to evaluate on.")
+        if not torch.isfinite(probabilities).all():
+            raise ValueError("probabilities must be finite; some are NaN or infinite.")
+        if task.num_classes != 2:
+            positive = 1  # unused
+        elif positive is None:
+            positive = positive_class(task.class_counts)
+        elif positive not in (0, 1):
+            raise ValueError(f"positive must be class 0 or 1, got {positive}.")
+        labels = task.graph.y.to(probabilities.device)
+        masks = (task.val if held_out is None else held_out, task.test)
+        held, test = (mask.to(probabilities.device) for mask in masks)
+        if labels[test].min() < 0:
+            raise ValueError("Some test nodes have no label.")
+        return cls(
+            labels=labels[test],
+            probabilities=probabilities[test],
+            positive=positive,
+            held_out=(labels[held], probabilities[held]) if held.any() else None,
+            **options,
+        )
+
+    def scores(self, calibration: bool = False) -> dict[str, Any]:
+        """Every metric as a fraction, those of calibration if asked for, and scores per class."""
+        classes = self.probabilities.shape[1]
+        return {
+            **{
+                name: float(metric.function(self))
+                for name, metric in METRICS.items()
+                if (classes == 2 or not metric.binary) and (calibration or not metric.calibration)
+            },
+            "per_class_recall": recalls(self.confusion).tolist(),
+            "per_class_f1": f1_scores(self.confusion).tolist(),
+            "per_class_support": self.confusion.sum(1).tolist(),
+            "confusion_matrix": self.confusion.tolist(),
+        }
 
     @cached_property
     def confusion(self) -> Tensor:
@@ -64,25 +119,55 @@ class Predictions:
         return min(self.k or max(int(positive.sum()), 1), positive.numel())
 
     @cached_property
-    def threshold(self) -> float:
-        """The threshold with the best F1 or the lowest cost on validation; NaN without any."""
-        if self.validation is None:
-            return math.nan
-        labels, probabilities = self.validation
-        ranking = labels == self.positive, probabilities[:, self.positive]
-        if self.costs is not None:
-            return cheapest_threshold(*ranking, self.costs)
-        return binary.best_threshold(*ranking)
+    def calibrator(self) -> Calibrator:
+        """Fitted to the held-out nodes; leaves probabilities as they are without any."""
+        if self.held_out is None:
+            return Calibrator()
+        labels, probabilities = self.held_out
+        return Calibrator.fit(probabilities, labels, shares=self.shares)
 
     @cached_property
     def calibrated(self) -> Tensor:
-        """Probabilities after temperature scaling, (M, C)."""
-        return self.calibrators[0](self.probabilities)
+        """Calibrated probabilities, (M, C)."""
+        return self.calibrator(self.probabilities)
 
     @cached_property
-    def shifted(self) -> Tensor:
-        """Probabilities after temperature scaling and a shift of each class, (M, C)."""
-        return self.calibrators[1](self.probabilities)
+    def decision(self) -> Decision | None:
+        """The threshold on calibrated probabilities; None without nodes of both classes."""
+        if self.held_out is None:
+            return None
+        labels, probabilities = self.held_out
+        rows = self.calibrator(probabilities)
+        return Decision.choose(rows, labels, self.positive, self.rule, self.shares)
+
+    def coverage(self, wanted: float) -> list[list[int]]:
+        """Test nodes of each class whose prediction set holds it, and all of them, (C, 2)."""
+        if self.held_out is None:
+            return []
+        labels, rows = self.held_out[0], self.calibrator(self.held_out[1])
+        lowest = covering(share_sets(labels, rows), self.calibrator.counts, wanted)
+        own = self.calibrated.double().gather(1, self.labels.unsqueeze(1)).squeeze(1)
+        inside, size = own >= lowest.to(own)[self.labels], self.probabilities.shape[1]
+        both = (self.labels[inside], self.labels)
+        return torch.stack([torch.bincount(part, minlength=size) for part in both], 1).tolist()
+
+    def interval(self) -> list[float] | None:
+        """Ends in percent of the 95% interval of the positive class's average precision.
+
+        By bootstrap, with as many nodes of each class; None without both, or with very many.
+        """
+        if not 0 < int(self.ranking[0].sum()) < len(self.labels) <= MOST_RESAMPLED:
+            return None
+        everything = Validation(self.labels, "positive_average_precision", self.positive)
+        samples = everything.resamples(generator(0))
+        values = torch.tensor([everything.score(self.probabilities, rows) for rows in samples])
+        ends: list[float] = (100 * values.quantile(torch.tensor([0.025, 0.975]))).tolist()
+        return ends
+
+    @property
+    def threshold(self) -> float:
+        """From which calibrated probability on a node is flagged; NaN without a decision."""
+        return math.nan if self.decision is None else self.decision.threshold
 
 
 def evaluate(
@@ -91,8 +176,10 @@ def evaluate(
     *,
     positive: int | None = None,
     k: int | None = None,
-    costs: Costs | None = None,
-    calibrators: tuple[Calibrator, Calibrator] | None = None,
+    rule: Rule = BEST_F1,
+    shares: Sequence[float] | None = None,
+    held_out: Tensor | None = None,
+    calibration: bool = False,
 ) -> dict[str, Any]:
     """Compute every metric on the test nodes, as fractions; an undefined one is NaN.
 
@@ -101,53 +188,17 @@ def evaluate(
         probabilities: What `predict_proba` returned for all nodes.
         positive: Of two classes, the positive one; by default the rarer in training.
         k: For precision at k; by default the number of positive test nodes.
-        costs: Of misses and false alarms, for the threshold; by default it maximises F1.
-        calibrators: By temperature, and by temperature and shift; adds calibration metrics.
+        rule: By which the threshold is chosen; by default the best F1.
+        shares: Of the classes in the population, if labels were collected unevenly.
+        held_out: Nodes that calibration and threshold are fitted to, (N,); by default those for
+            validation.
+        calibration: Whether to add metrics of calibration.
 
     Shapes:
         probabilities: (N, C)
     """
-    expected = (task.graph.num_nodes, task.num_classes)
-    if tuple(probabilities.shape) != expected:
-        raise ValueError(
-            f"probabilities must have shape {expected}, got {tuple(probabilities.shape)}."
-        )
-    if not task.test.any():
-        raise ValueError("There are no test nodes to evaluate on.")
-    if not torch.isfinite(probabilities).all():
-        raise ValueError("probabilities must be finite; some are NaN or infinite.")
-    if task.num_classes != 2:
-        positive = 1  # unused
-    elif positive is None:
-        positive = positive_class(task.class_counts)
-    elif positive not in (0, 1):
-        raise ValueError(f"positive must be class 0 or 1, got {positive}.")
-    labels = task.graph.y.to(probabilities.device)
-    val, test = (mask.to(probabilities.device) for mask in (task.val, task.test))
-    if labels[test].min() < 0:
-        raise ValueError("Some test nodes have no label.")
-    predictions = Predictions(
-        labels=labels[test],
-        probabilities=probabilities[test],
-        positive=positive,
-        validation=(labels[val], probabilities[val]) if val.any() else None,
-        k=k,
-        costs=costs,
-        calibrators=calibrators or (Calibrator(), Calibrator()),
-    )
-    confusion = predictions.confusion
-    return {
-        **{
-            name: float(metric.function(predictions))
-            for name, metric in METRICS.items()
-            if (task.num_classes == 2 or not metric.binary)
-            and (calibrators is not None or not metric.calibration)
-        },
-        "per_class_recall": recalls(confusion).tolist(),
-        "per_class_f1": f1_scores(confusion).tolist(),
-        "per_class_support": confusion.sum(1).tolist(),
-        "confusion_matrix": confusion.tolist(),
-    }
+    options: Any = {"positive": positive, "held_out": held_out, "k": k, "rule": rule}
+    return Predictions.of(task, probabilities, shares=shares, **options).scores(calibration)
 
 
 def reported(scores: Mapping[str, Any]) -> dict[str, float]:
@@ -173,7 +224,8 @@ def agreement_bands(agreement: Tensor, correct: Tensor) -> list[dict[str, Any]]:
     ]
 
 
-ROUNDS = 100  # resamples of the validation nodes that noise is measured on
+ROUNDS = 100  # resamples of the nodes that noise is measured on
+MOST_RESAMPLED = 100_000  # nodes; with more the noise is small
 
 
 def suitable_metric(task: Task) -> str:
@@ -202,7 +254,7 @@ class Validation(NamedTuple):
         both = self.labels, probabilities
         if rows is not None:
             both = self.labels[rows], probabilities[rows]
-        shown: Any = {"labels": both[0], "probabilities": both[1], "validation": both}
+        shown: Any = {"labels": both[0], "probabilities": both[1], "held_out": both}
         predictions = Predictions(**shown, positive=self.positive)
         value = float(METRICS[self.metric].function(predictions))
         return 0.0 if value != value else value

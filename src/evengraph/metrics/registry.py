@@ -146,8 +146,8 @@ METRICS = {
         ),
         _metric(
             ("tuned_threshold", "tuned threshold", "threshold"),
-            "Probability of the positive class from which on a node is flagged, with the best "
-            "F1 on the validation nodes, or the lowest cost if costs are given.",
+            "Calibrated probability of the positive class from which on a node is flagged: by "
+            "default the one with the best F1 on held-out nodes.",
             lambda p: p.threshold,
             higher_is_better=None,
             is_probability=True,
@@ -156,7 +156,7 @@ METRICS = {
         _metric(
             ("tuned_f1", "F1 at the tuned threshold", "F1 at thr."),
             "F1 of the positive class on the test nodes at the tuned threshold.",
-            lambda p: metrics.binary.f1_at(*p.ranking, p.threshold),
+            lambda p: metrics.binary.f1_at(p.ranking[0], p.calibrated[:, p.positive], p.threshold),
             binary=True,
         ),
         _metric(
@@ -167,15 +167,8 @@ METRICS = {
         ),
         _metric(
             ("calibrated_error", "expected calibration error, calibrated", "ECE calibrated"),
-            "Expected calibration error after temperature scaling, which changes no decision.",
+            "Expected calibration error of the calibrated probabilities.",
             lambda p: metrics.calibration.expected_calibration_error(p.labels, p.calibrated),
-            **_CALIBRATION,
-        ),
-        _metric(
-            ("shifted_error", "expected calibration error, shifted", "ECE shifted"),
-            "Expected calibration error after temperature scaling and a shift of each class, "
-            "which may change decisions.",
-            lambda p: metrics.calibration.expected_calibration_error(p.labels, p.shifted),
             **_CALIBRATION,
         ),
         _metric(
@@ -188,7 +181,7 @@ METRICS = {
         ),
         _metric(
             ("calibrated_brier", "Brier score, calibrated", "Brier calibrated"),
-            "Brier score after temperature scaling.",
+            "Brier score of the calibrated probabilities.",
             lambda p: metrics.calibration.brier_score(p.labels, p.calibrated),
             **_CALIBRATION,
             range=(0.0, 2.0),

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from evengraph.core.lazy import import_optional
+from evengraph.metrics.calibration import SMALLEST
 from evengraph.ops.features import FAR, Scaling
 from evengraph.ops.trees import Trees
 
@@ -91,6 +92,12 @@ class OnnxGraph:
             for value, weight in zip(values, weights, strict=True)
         ]
         return self.apply("Sum", *parts)
+
+    def calibrated(self, rows: str, temperature: float, shift: Sequence[float]) -> str:
+        """Probabilities as `Calibrator` changes them."""
+        logs = self.apply("Log", self.apply("Max", rows, self.constant(SMALLEST)))
+        logs = self.apply("Div", logs, self.constant(temperature))
+        return self.softmax(self.apply("Add", logs, self.constant(torch.tensor(shift))))
 
     def tree_sums(self, rows: str, trees: Trees, targets: Tensor, start: Tensor) -> str:
         """Sums of the values of trees, (N, C); a value up to a threshold in float32 goes left."""

@@ -32,10 +32,9 @@ from evengraph.datasets import load
 from evengraph.fast.replicas import batching, can_replicate
 from evengraph.methods import Method, fit_many
 from evengraph.methods.bases.fitting import SLOTS
-from evengraph.metrics.binary import positive_class, precision_recall_points
-from evengraph.metrics.calibration import Calibrator
-from evengraph.metrics.decisions import Costs, base_rate_sweep
-from evengraph.metrics.evaluation import agreement_bands, evaluate, reported
+from evengraph.metrics.binary import precision_recall_points
+from evengraph.metrics.decisions import BEST_F1, Outcome, Rule
+from evengraph.metrics.evaluation import Predictions, agreement_bands, reported
 from evengraph.metrics.multiclass import criterion, validation_score
 from evengraph.metrics.registry import METRICS
 from evengraph.pipeline.sources import GraphOnDisk
@@ -88,6 +87,9 @@ class LoadedGraph:
         self.__init__(Data.from_dict(content))  # type: ignore[misc]
 
 
+SET_COVERAGE = 0.9  # of the prediction sets whose coverage is measured
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Job:
     """One fit of a method to one split of a graph."""
@@ -98,12 +100,14 @@ class Job:
     method: Method  # a fresh copy is fitted
     seed: int  # of the split and of the fit
     candidate: int = 0  # index of the settings among those tried under this label
-    # for two classes: the positive one, by default the rarer; the k of precision at k; the costs of
-    # misses and false alarms that set the threshold
+    # for two classes: the positive one, by default the rarer; the k of precision at k; the rule
+    # that sets the threshold
     positive: int | None = None
     k: int | None = None
-    costs: Costs | None = None
-    calibrate: bool = False  # on validation nodes, and measure that
+    rule: Rule = BEST_F1
+    shares: Sequence[float] | None = None  # of the classes in the population
+    calibrate: bool = False  # and measure that
+    record_settings: bool = False
     disk: GraphOnDisk | None = None  # `graph` then holds the labels alone
 
     def make_task(self, device: torch.device | str) -> Task:
@@ -150,36 +154,32 @@ def score(
         probabilities = method.predict_task(task)
     else:
         task, probabilities = job.disk.predict_task(method, task)
-    calibrators = None
-    if job.calibrate:
-        validation = probabilities[task.val], task.graph.y[task.val]
-        calibrators = Calibrator.fit(*validation), Calibrator.fit(*validation, shift=True)
-    values = evaluate(
-        task,
-        probabilities,
-        positive=job.positive,
-        k=job.k,
-        costs=job.costs,
-        calibrators=calibrators,
-    )
+    held_out = method.held_out(task)
+    options: Any = {"positive": job.positive, "k": job.k, "rule": job.rule, "shares": job.shares}
+    predictions = Predictions.of(task, probabilities, held_out=held_out, **options)
+    values = predictions.scores(job.calibrate)
     metrics = reported(values)
     calibration = None
-    if calibrators is not None:
+    if job.calibrate:
         calibration = {
-            "calibrator": calibrators[0].as_dict(),
+            "calibrator": predictions.calibrator.as_dict(),
             "metrics": {n: metrics.pop(n) for n in list(metrics) if METRICS[n].calibration},
+            "coverage": predictions.coverage(SET_COVERAGE),
         }
-    base_rates, curve, agreement = None, None, None
+    interval, curve, agreement = None, None, None
     committee = method.predict_members(task.graph) if job.disk is None else None
     if committee is not None:
         predicted = probabilities.argmax(1)
         right = (predicted == task.graph.y)[task.test]
         agreement = agreement_bands(committee.agreement(predicted)[task.test], right)
+    decision = None
     if task.num_classes == 2:
-        positive = positive_class(task.class_counts) if job.positive is None else job.positive
-        ranking = task.graph.y[task.test] == positive, probabilities[task.test, positive]
-        base_rates = base_rate_sweep(*ranking, values["tuned_threshold"], job.costs) or None
-        curve = precision_recall_points(*ranking) or None
+        ranking = predictions.ranking[0], predictions.calibrated[:, predictions.positive]
+        if predictions.decision is not None:
+            outcome = Outcome.at(*ranking, predictions.threshold)
+            decision = {"positive": predictions.positive, **outcome._asdict()}
+        interval = predictions.interval() if job.calibrate else None
+        curve = precision_recall_points(*predictions.ranking) or None
     main = next((history for history in method.history_ if history.main), History())
     auto = [name for name, value in method.get_params().items() if value == "auto"]
     record = Record(
@@ -201,13 +201,14 @@ def score(
         total_epochs=sum(history.epochs for history in method.history_),
         class_counts=task.class_counts.tolist(),
         together=together,
-        settings=asdict(method) if job.calibrate else None,
+        settings=asdict(method) if job.record_settings else None,
         calibration=calibration,
         criterion=criterion(task),
         summary=list(method.summary_) or None,
         notes=list(method.notes_) or None,
         agreement=agreement,
-        base_rates=base_rates,
+        decision=decision,
+        interval=interval,
         precision_recall=curve,
         resolved={n: getattr(method, f"{n}_") for n in auto if hasattr(method, f"{n}_")} or None,
     )

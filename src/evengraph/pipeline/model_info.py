@@ -22,9 +22,9 @@ from evengraph.core.untrusted import MAX_INTEGER, check_types
 from evengraph.methods import METHODS, Method
 from evengraph.methods.bases.method import restore_method
 from evengraph.methods.bases.saving import TensorMismatchError, read_model
-from evengraph.metrics.binary import best_threshold
-from evengraph.metrics.calibration import Calibrator, carried
-from evengraph.metrics.decisions import Abstention, CostCurve, Costs, RiskCurve, cheapest_threshold
+from evengraph.metrics.binary import flagged
+from evengraph.metrics.calibration import Calibrator
+from evengraph.metrics.decisions import Abstention, Decision, RiskCurve, Rule
 from evengraph.tables import FeatureEncoder, Note, NoteKind, TableColumns, TableGraph, build_graph
 from evengraph.tables.cells import check_columns, has_class, import_pandas, table_name
 from evengraph.tables.columns import edge_ends
@@ -175,8 +175,18 @@ def _rounded(values: Tensor) -> tuple[float, ...]:
 ID = "id"
 """What predictions call the ids of nodes whose table has no name for them."""
 
-OUTPUTS = ("class", "probability", "low", "high", "flagged", "agreement", "abstained")
-"""Columns of predictions, which an id cannot be called like; `p_<class>` is another."""
+OUTPUTS = (
+    "class",
+    "probability",
+    "score",
+    "low",
+    "high",
+    "flagged",
+    "agreement",
+    "set",
+    "abstained",
+)
+"""Columns of predictions, which an id cannot be called like; nor `p_<class>`, `score_<class>`."""
 
 Tables = tuple[Any, Any]
 """A nodes table and an edges table."""
@@ -205,7 +215,7 @@ class NewNodes:
     def id_name(self) -> str:
         """What predictions call the ids: as the nodes table does, so that the two can be joined."""
         name = self.tables.columns.id
-        return ID if name is None or name in OUTPUTS or name.startswith("p_") else name
+        return ID if name is None or name in OUTPUTS or name.startswith(("p_", "score_")) else name
 
     @property
     def num_isolated(self) -> int:
@@ -280,25 +290,10 @@ T = TypeVar("T")
 
 
 class Threshold(NamedTuple):
-    """From which probability of the positive class a node is flagged, chosen on validation."""
+    """From which probability of the positive class a node is flagged."""
 
     positive: int
     value: float
-
-    @classmethod
-    def best(
-        cls, probabilities: Tensor, labels: Tensor, positive: int | None, costs: Costs | None = None
-    ) -> Self | None:
-        """The threshold with the best F1 or lowest cost on validation nodes; None without one."""
-        if positive is None or not len(labels):
-            return None
-        ranking = labels == positive, probabilities[:, positive]
-        value = cheapest_threshold(*ranking, costs) if costs else best_threshold(*ranking)
-        return None if math.isnan(value) else cls(positive, value)
-
-    def after(self, transform: Callable[[Tensor], Tensor]) -> Threshold:
-        """The threshold on transformed probabilities, such as calibrated ones: the same nodes."""
-        return Threshold(self.positive, carried(transform, self.value, self.positive))
 
 
 class TrainedOn(NamedTuple):
@@ -308,20 +303,6 @@ class TrainedOn(NamedTuple):
     columns: dict[str, str]
 
 
-class Prior(NamedTuple):
-    """A calibrator with a shift per class, and the class shares that its probabilities hold for."""
-
-    calibrator: Calibrator
-    shares: tuple[float, ...]
-
-    @classmethod
-    def fit(cls, probabilities: Tensor, labels: Tensor) -> Self:
-        """Fit to validation nodes."""
-        calibrator = Calibrator.fit(probabilities, labels, shift=True)
-        mean = calibrator(probabilities).double().mean(0)
-        return cls(calibrator, tuple(mean.tolist()))
-
-
 @dataclass(frozen=True, kw_only=True)
 class ModelInfo:
     """What a model needs to predict tables, and what is known about it."""
@@ -329,18 +310,17 @@ class ModelInfo:
     encoder: FeatureEncoder | None = None  # None for a model that was trained on a graph
     columns: TableColumns = field(default_factory=TableColumns)  # of the training tables
     calibrator: Calibrator | None = None
-    threshold: Threshold | None = None
-    cost_curve: CostCurve | None = None  # what thresholds do on validation, for other costs
+    decision: Decision | None = None  # from which calibrated probability a node is flagged
+    sets: tuple[tuple[float, ...], ...] = ()  # quantiles per class, for prediction sets
     test_scores: dict[str, float | None] = field(default_factory=dict)  # in percent
     trained_on: TrainedOn | None = None  # None for objects in memory
     refit: Refit | None = None  # if fitted again to all labels; the scores are from before
     statistics: TrainingStatistics | None = None  # which new nodes are compared with
-    prior: Prior | None = None  # corrects probabilities where classes have other shares
     risk: RiskCurve | None = None  # what leaving nodes undecided gains on validation
     integer_labels: bool = False  # in a DataFrame; predictions then are integers as well
     counts: dict[str, int] = field(default_factory=dict)  # nodes, edges, validation and test
     confusion: list[list[int]] | None = None  # on the test nodes; rows are true classes
-    calibration: dict[str, float | None] = field(default_factory=dict)  # errors, before and after
+    calibration: dict[str, Any] = field(default_factory=dict)  # errors and bins, before and after
 
     def check(self, num_features: int, num_classes: int) -> None:
         """Raise ValueError if the parts, read from a file, do not fit the model or one another."""
@@ -361,13 +341,17 @@ class ModelInfo:
             raise ValueError("relations must be distinct names")
         if relations and self.columns.type is None:
             raise ValueError("relations need the column with the types of edges")
-        positive = 0 if self.threshold is None else self.threshold.positive
-        if type(positive) is not int or not 0 <= positive < num_classes:
-            raise ValueError(f"class {short(positive)} of the threshold does not exist")
-        if self.threshold is not None and not isinstance(self.threshold.value, int | float):
-            raise ValueError(f"the threshold must be a number, got {short(self.threshold.value)}")
-        if self.prior is not None and len(self.prior.shares) != num_classes:
-            raise ValueError(f"the prior must hold {num_classes} shares")
+        rule = self.decision and (self.decision.rule, self.decision.curve)
+        for stored in filter(None, (self, self.calibrator, self.decision, *(rule or ()))):
+            check_types(stored)
+        if self.decision is not None and not 0 <= self.decision.positive < num_classes:
+            raise ValueError(f"class {short(self.decision.positive)} of the threshold is missing")
+        if self.calibrator is not None:
+            for part in (self.calibrator.shift, self.calibrator.counts, self.calibrator.shares):
+                if part and len(part) != num_classes:
+                    raise ValueError(f"the calibrator must be for {num_classes} classes")
+        if self.sets and len(self.sets) != num_classes:
+            raise ValueError(f"sets must be for {num_classes} classes")
         rows = self.confusion if isinstance(self.confusion, list) else [self.confusion]
         square = len(rows) == num_classes and all(
             isinstance(row, list) and len(row) == num_classes and all(type(n) is int for n in row)
@@ -376,20 +360,51 @@ class ModelInfo:
         if self.confusion is not None and not square:
             raise ValueError(f"the confusion matrix must hold {num_classes} rows of counts")
 
-    def with_costs(self, costs: Costs) -> ModelInfo:
-        """The same with the threshold of the lowest cost on validation."""
-        if self.cost_curve is None or self.threshold is None:
-            raise ValueError(
-                "Costs need a model of two classes that was saved with what thresholds do on "
-                "validation."
-            )
-        threshold = Threshold(self.threshold.positive, self.cost_curve.threshold(costs))
-        curve = self.cost_curve._replace(costs=costs)
-        return replace(self, threshold=threshold, cost_curve=curve)
+    @property
+    def calibrates(self) -> bool:
+        """Whether probabilities are calibrated by default; models before version 0.3 are not."""
+        return self.calibrator is not None and bool(self.calibrator.counts)
+
+    def headings(self, classes: Sequence[str], calibrated: bool) -> tuple[str, list[str]]:
+        """Columns of the predicted class and of every class: of scores where nodes were too few."""
+        good = list(self.calibrator.reliable) if calibrated and self.calibrator else []
+        good = good or [True] * len(classes)
+        each = zip(good, classes, strict=True)
+        return (
+            "probability" if all(good) else "score",
+            [f"{'p' if enough else 'score'}_{name}" for enough, name in each],
+        )
+
+    def calibrated(self, raw: Tensor) -> Tensor:
+        """What the threshold is on: calibrated probabilities, or those of an older model."""
+        return self.calibrator(raw) if self.calibrates and self.calibrator else raw
+
+    def flags(self, raw: Tensor) -> Tensor | None:
+        """Which nodes are flagged, (M,), by what the method predicts, (M, C)."""
+        if self.decision is None:
+            return None
+        rows = self.calibrated(raw)
+        return flagged(rows[:, self.decision.positive], self.decision.threshold)
+
+    def classes(self, raw: Tensor, flags: Tensor | None) -> Tensor:
+        """The class of each node, (M,): of two classes what is flagged, else the largest output.
+
+        Methods that balance classes predict rare ones as readily as common ones. So this is what
+        test scores are for, and not always the most probable class.
+        """
+        if flags is None or self.decision is None or not self.calibrates:
+            return raw.argmax(1)
+        return (flags.cpu() == bool(self.decision.positive)).long()
+
+    def by(self, rule: Rule) -> ModelInfo:
+        """The same with the threshold that another rule chooses."""
+        if self.decision is None:
+            raise ValueError("A rule for a threshold needs a model of two classes.")
+        return replace(self, decision=self.decision.by(rule))
 
     def as_dict(self) -> dict[str, Any]:
         """The record as stored, without what is unknown."""
-        prior, risk, flag = self.prior, self.risk, self.threshold
+        risk = self.risk
         tested, encoded = self.confusion is not None, self.encoder is not None
         extra = {
             "calibrator": self.calibrator and self.calibrator.as_dict(),
@@ -397,10 +412,9 @@ class ModelInfo:
             "trained_on": self.trained_on and self.trained_on._asdict(),
             "refit": self.refit and self.refit._asdict(),
             "statistics": self.statistics and self.statistics.as_dict(),
-            "prior": prior and {"calibrator": prior[0].as_dict(), "shares": list(prior.shares)},
             "risk": risk and {"nodes": risk.nodes, "levels": list(map(list, risk.levels))},
-            "flag": flag and {"class": flag.positive, "from": flag.value},
-            "cost_curve": self.cost_curve and self.cost_curve._asdict(),
+            "decision": self.decision and self.decision.as_dict(),
+            "sets": self.sets or None,
             "integer_labels": self.integer_labels or None,
             "counts": self.counts if tested else None,
             "confusion": self.confusion,
@@ -420,22 +434,29 @@ class ModelInfo:
         def read_risk(part: Mapping[str, Any]) -> RiskCurve:
             return RiskCurve(part["nodes"], tuple(Abstention(*level) for level in part["levels"]))
 
-        def read_prior(part: Mapping[str, Any]) -> Prior:
-            return Prior(Calibrator.from_dict(part["calibrator"]), tuple(part["shares"]))
+        def read_calibrator() -> Calibrator | None:
+            if extra.get("prior") is None:  # of version 0.2: with shifts, and for these shares
+                return read("calibrator", Calibrator.from_dict)
+            old = extra["prior"]
+            return Calibrator.from_dict({**old["calibrator"], "shares": old["shares"]})
+
+        def read_decision() -> Decision | None:
+            if extra.get("flag") is not None:
+                return Decision.of_old(extra["flag"], extra.get("cost_curve"))
+            return read("decision", Decision.from_dict)
 
         encoded = "encoder" in extra and "columns" in extra
         try:
             return cls(
                 encoder=FeatureEncoder.from_dict(extra["encoder"]) if encoded else None,
                 columns=TableColumns(**extra["columns"]) if encoded else TableColumns(),
-                calibrator=read("calibrator", Calibrator.from_dict),
-                threshold=read("flag", lambda part: Threshold(part["class"], part["from"])),
-                cost_curve=read("cost_curve", CostCurve.from_dict),
+                calibrator=read_calibrator(),
+                decision=read_decision(),
+                sets=tuple(map(tuple, extra.get("sets", ()))),
                 test_scores=dict(extra.get("test", {})),
                 trained_on=read("trained_on", lambda part: TrainedOn(**part)),
                 refit=read("refit", lambda part: Refit(**part)),
                 statistics=read("statistics", TrainingStatistics.from_dict),
-                prior=read("prior", read_prior),
                 risk=read("risk", read_risk),
                 integer_labels=bool(extra.get("integer_labels", False)),
                 counts=dict(extra.get("counts", {})),

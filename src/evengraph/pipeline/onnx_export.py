@@ -67,7 +67,7 @@ def export_onnx(
 ) -> dict[str, RowInput]:
     """Write a fitted method, or an average of such, as an ONNX file; returns its inputs by name.
 
-    Of `info`, the features and the threshold are stored in the file.
+    Probabilities are calibrated as `info` says; features and the threshold are stored in the file.
     """
     parts, inputs = _parts(method)
     onnx = OnnxGraph()
@@ -75,14 +75,15 @@ def export_onnx(
         onnx.input(name, item.width, item.about)
     votes = [model.onnx_probabilities(onnx, names) for _, model, _, names in parts]
     mean = onnx.weighted_mean(votes, [weight for _, _, weight, _ in parts])
+    if info is not None and info.calibrator is not None and info.calibrates:
+        mean = onnx.calibrated(mean, info.calibrator.temperature, info.calibrator.shift)
     classes = [str(name) for name in method.classes_]
     about: dict[str, Any] = {"evengraph": __version__, "method": method.full_title}
     about["classes"] = classes
     if info is not None and info.encoder is not None:
         about["features"] = list(info.encoder.names)
-    if info is not None and info.threshold is not None:
-        positive, value = info.threshold
-        about["threshold"] = {"class": classes[positive], "from": value}
+    if info is not None and (found := info.decision) is not None:
+        about["threshold"] = {"class": classes[found.positive], "from": found.threshold}
     texts = {name: json.dumps(value) for name, value in about.items()}
     write_atomic(onnx.serialised(mean, method.num_classes_, texts), Path(path))
     return inputs

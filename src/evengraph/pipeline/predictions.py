@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from evengraph.methods import Method
 from evengraph.metrics.binary import flagged
 from evengraph.metrics.calibration import adjust_to_shares, estimate_shares
-from evengraph.metrics.decisions import Abstention
+from evengraph.metrics.decisions import Abstention, covering
 from evengraph.pipeline.model_info import DIFFERENT, ModelInfo, NewNodes, Threshold
 from evengraph.pipeline.sources import ModelInput
 from evengraph.tables.cells import import_pandas
@@ -36,6 +36,9 @@ class NodePredictions(NamedTuple):
     graph: Data | None = None  # that was predicted, with these columns moved back
     doubt: str = ""  # why probabilities are not corrected for estimated class shares
     threshold: Threshold | None = None  # from which probability in the frame on nodes are flagged
+    probabilities: Tensor | None = None  # those in the frame, (M, C)
+    calibrated: bool = False  # whether they are
+    by_number: bool = False  # whether it was said how many nodes to flag
 
 
 def predict_nodes(
@@ -71,10 +74,12 @@ def _predict(
     classes: Sequence[str],
     given: ModelInput,
     *,
-    calibrated: bool = False,
+    calibrated: bool | None = None,
     prior: str | Mapping[str, float] | None = None,
     abstain: float | None = None,
     max_error: float | None = None,
+    alerts: float | None = None,
+    coverage: float | None = None,
     raw: Tensor | None = None,
 ) -> NodePredictions:
     abstention = None
@@ -89,6 +94,10 @@ def _predict(
         raise ValueError(
             "prior excludes abstain and max_error: the errors on validation hold for its classes."
         )
+    if calibrated is None:
+        calibrated = info.calibrates
+    if calibrated and info.calibrator is None:
+        raise ValueError("This model has no calibrator: it was not saved by TableModel.")
     if raw is None:
         raw = method.predict_proba(given.graph)[given.rows].cpu()
     drift: list[str] = []
@@ -103,13 +112,45 @@ def _predict(
         correct, shares = corrected(info, prior, raw, classes)
         doubt = _doubt(info, shares, drift) if prior == ESTIMATE else ""
         transform, shares = (transform, None) if doubt else (correct, shares)
-    frame = _frame(method, info, classes, given, raw, transform)
+    shown, flags = transform(raw), info.flags(raw)
+    threshold = None
+    if info.decision is not None and flags is not None:
+        positive, value = info.decision.positive, info.decision.threshold
+        same = (calibrated, shares) == (info.calibrates, None)
+        if alerts is not None:
+            flags, same = _highest(shown[:, positive], alerts), False
+        elif shares is not None and info.decision.rule.costs is not None:
+            flags, same = flagged(shown[:, positive], value), True  # costs hold for these shares
+        if not same:  # the lowest that is flagged
+            value = float(shown[flags, positive].min()) if flags.any() else math.inf
+        threshold = Threshold(positive, value)
+    elif alerts is not None:
+        raise ValueError("alerts need a model of two classes.")
+    decided = flags, info.classes(raw, flags)
+    frame = _frame(method, info, classes, given, shown, transform, decided, calibrated)
+    if coverage is not None:
+        if not info.sets or info.calibrator is None:
+            raise ValueError("This model holds no prediction sets: train and save it again.")
+        lowest = covering(info.sets, info.calibrator.counts, coverage)
+        inside = info.calibrated(raw).double() >= lowest
+        frame["set"] = [
+            "|".join(name for name, held in zip(classes, row, strict=True) if held)
+            for row in inside.tolist()
+        ]
     if abstention is not None:
         frame["abstained"] = (raw.double().max(1).values < abstention.confidence).tolist()
-    threshold = None if info.threshold is None else info.threshold.after(transform)
-    return NodePredictions(
-        frame, drift, shares, abstention, given.aligned, given.graph, doubt, threshold
-    )
+    about = (drift, shares, abstention, given.aligned, given.graph, doubt, threshold, shown)
+    return NodePredictions(frame, *about, calibrated or shares is not None, alerts is not None)
+
+
+def _highest(scores: Tensor, alerts: float) -> Tensor:
+    """The nodes with the highest scores, a number or a share below 1, bool, (M,).
+
+    Of equal ones the first.
+    """
+    count = round(alerts * len(scores)) if alerts < 1 else int(alerts)
+    order = scores.argsort(descending=True, stable=True)[:count]
+    return torch.zeros(len(scores), dtype=torch.bool).index_fill(0, order, True)
 
 
 def _frame(
@@ -117,16 +158,19 @@ def _frame(
     info: ModelInfo,
     classes: Sequence[str],
     given: ModelInput,
-    raw: Tensor,
+    shown: Tensor,
     transform: Transform,
+    decided: tuple[Tensor | None, Tensor],
+    calibrated: bool,
 ) -> Any:
     """One row per node: id, class, probabilities, and what committees and thresholds add."""
-    probabilities = transform(raw)
+    flags, best = decided
     frame = import_pandas().DataFrame(given.ids)
-    top, best = probabilities.max(1)
+    top = shown.gather(1, best.unsqueeze(1)).squeeze(1)
     labels = [int(name) for name in classes] if info.integer_labels else classes
     frame["class"] = [labels[index] for index in best.tolist()]
-    frame["probability"] = top.tolist()
+    heading, headings = info.headings(classes, calibrated)
+    frame[heading] = top.tolist()
     committee = method.predict_members(given.graph)
     if committee is not None:
         part = committee._replace(probabilities=committee.probabilities[:, given.rows])
@@ -135,11 +179,10 @@ def _frame(
         low, high = committee._replace(probabilities=members).interval(best)
         frame["low"] = torch.minimum(low, top).tolist()
         frame["high"] = torch.maximum(high, top).tolist()
-    for name, column in zip(classes, probabilities.T, strict=True):
-        frame[f"p_{name}"] = column.tolist()
-    if info.threshold is not None:  # which was chosen before calibration
-        positive, value = info.threshold
-        frame["flagged"] = flagged(raw[:, positive], value).tolist()
+    for name, column in zip(headings, shown.T, strict=True):
+        frame[name] = column.tolist()
+    if flags is not None:
+        frame["flagged"] = flags.tolist()
     if committee is not None:
         frame["agreement"] = committee.agreement(best).tolist()
     return frame
@@ -149,9 +192,9 @@ def corrected(
     info: ModelInfo, prior: str | Mapping[str, float], raw: Tensor, classes: Sequence[str]
 ) -> tuple[Transform, dict[str, float]]:
     """A correction for class shares that differ from training, and these shares."""
-    if info.prior is None:
+    if info.calibrator is None or not info.calibrator.shares:
         raise ValueError("This model holds no class shares to correct: train and save it again.")
-    calibrator, training = info.prior.calibrator, torch.tensor(info.prior.shares)
+    calibrator, training = info.calibrator, torch.tensor(info.calibrator.shares)
     if isinstance(prior, str):
         if prior != ESTIMATE:
             raise ValueError(f"prior must be {ESTIMATE!r} or shares of classes, got {prior!r}.")
@@ -175,7 +218,7 @@ def _doubt(info: ModelInfo, shares: Mapping[str, float], drift: Sequence[str]) -
 
     Features may differ because of other shares alone, but if not, the estimate is far off.
     """
-    before = info.prior.shares if info.prior else ()
+    before = info.calibrator.shares if info.calibrator else ()
     pairs = zip(shares.items(), before, strict=True)
     lost = [name for (name, share), usual in pairs if share < VANISHED * usual]
     if any(line.startswith(DIFFERENT) for line in drift):

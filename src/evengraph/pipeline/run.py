@@ -27,11 +27,13 @@ from evengraph.inspection.measures import count_edges
 from evengraph.methods import METHODS, Method, portfolio
 from evengraph.methods.bases.method import SHARED_SEARCH_SPACE, changed_params
 from evengraph.metrics.binary import positive_class
-from evengraph.metrics.decisions import Costs, RiskCurve
+from evengraph.metrics.calibration import Calibrator, reliability
+from evengraph.metrics.decisions import BEST_F1, Decision, RiskCurve, Rule
 from evengraph.metrics.evaluation import Validation
 from evengraph.metrics.registry import METRICS, comparable_metrics
 from evengraph.pipeline.comparison import ONE_SPLIT, Comparison, Standing, compare_pairs, judge
 from evengraph.pipeline.executor import (
+    SET_COVERAGE,
     Executor,
     Failure,
     FittedMethod,
@@ -96,7 +98,8 @@ class RunPlan:
     budget: int = 1  # settings to try per method; the first is the one given
     positive: int | None = None
     k: int | None = None
-    costs: Costs | None = None
+    rule: Rule = BEST_F1  # that chooses the threshold
+    shares: Sequence[float] | None = None  # of the classes in the population
     compares: bool = False  # also if there is one method
     disk: GraphOnDisk | None = None  # `graph` then holds the labels alone
 
@@ -109,6 +112,11 @@ class RunPlan:
     def several(self) -> bool:
         """Whether methods are compared."""
         return self.compares or len(self.methods) > 1
+
+    @property
+    def fixed(self) -> bool:
+        """Whether every seed gives the same split."""
+        return isinstance(self.protocol, Given | ByTime)
 
     @cached_property
     def splits(self) -> Splits:
@@ -124,9 +132,9 @@ class RunPlan:
         """The split of a seed."""
         return self.splits(self.graph, seed=seed)
 
-    def with_positive(self, positive: int | None) -> RunPlan:
-        """The same plan with another positive class; keeps the split that has been drawn."""
-        other = replace(self, positive=positive)
+    def changed(self, **values: Any) -> RunPlan:
+        """The same plan with other values; keeps the split that has been drawn."""
+        other = replace(self, **values)
         vars(other)["splits"] = self.splits
         return other
 
@@ -143,8 +151,10 @@ class RunPlan:
                 candidate=index,
                 positive=self.positive,
                 k=self.k,
-                costs=self.costs,
-                calibrate=self.several,  # comparison.csv has columns for it
+                rule=self.rule,
+                shares=self.shares,
+                calibrate=True,
+                record_settings=self.several,
                 disk=self.disk,
             )
             for seed in self.seeds
@@ -160,6 +170,7 @@ class RunPlan:
         return count_edges(self.graph.edge_index.cpu().numpy(), int(self.graph.num_nodes))
 
 
+MOST_NAMED = 20  # classes whose coverage is told
 UNDECIDED = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5)  # shares of nodes left undecided, for results
 
 
@@ -175,7 +186,7 @@ def seed_score(fitted: FittedMethod) -> SeedScore:
 
     Otherwise by average precision if one of two classes is rare, else by balanced accuracy.
     """
-    method, task, probabilities, _ = fitted
+    method, task, probabilities, *_ = fitted
     named = method.get_params().get("metric") if method.selects_itself else None
     validation = Validation.of(task, named if named in METRICS else None)
     held_out = method.held_out(task)
@@ -183,21 +194,63 @@ def seed_score(fitted: FittedMethod) -> SeedScore:
     return SeedScore(100 * validation.score(probabilities[held_out]), validation.metric)
 
 
-class Selection:
-    """The fit with the best score on validation among the seeds of one method."""
+class Evidence(NamedTuple):
+    """Labelled nodes, each predicted by a model that has not learnt from its label."""
 
-    def __init__(self, several: bool) -> None:
-        self.several = several
+    labels: Tensor  # (M,)
+    raw: Tensor  # as predicted, (M, C)
+    calibrated: Tensor  # by the calibrator of the same split, (M, C)
+
+
+class Selection:
+    """The fit to save among those of one method over its splits, and what all of them held out.
+
+    Where all splits are the same, the fit with the best score on validation; otherwise the first:
+    scores of different validation nodes say more about the nodes than about the models.
+    """
+
+    def __init__(self, plan: RunPlan) -> None:
+        self.plan = plan
         self.scores: dict[int, SeedScore] = {}
+        self.records: list[Record] = []
         self.best: FittedMethod | None = None
+        self._seen: Tensor | None = None  # nodes whose predictions are kept, (N,)
+        self._tested: list[Tensor] = []  # test nodes of each split, (N,)
+        self._rows: list[Evidence] = []
 
     def add(self, fitted: FittedMethod) -> None:
-        """Keep a fit if it is better than those before."""
-        score, best = seed_score(fitted) if self.several else None, self.score
-        if best is None or (score is not None and score.value > best.value):
+        """Keep a fit if it is to be saved, and its predictions of nodes not held out before."""
+        self.records.append(fitted.record)
+        score = seed_score(fitted) if self.plan.fixed and len(self.plan.seeds) > 1 else None
+        best = self.score
+        if self.best is None or (score and best and score.value > best.value):
             self.best = fitted
         if score is not None:
             self.scores[fitted.record.seed] = score
+        task, labels = fitted.task, fitted.task.graph.y
+        new = (fitted.method.held_out(task) | task.test) & (labels >= 0)
+        first = self.best.task.graph.y
+        if self._seen is not None and not (self.plan.disk is None and torch.equal(labels, first)):
+            return  # other nodes, or other numbers for the classes
+        self._tested.append(task.test.cpu())
+        new = new if self._seen is None else new & ~self._seen
+        self._seen = new if self._seen is None else self._seen | new
+        rows = fitted.probabilities[new]
+        calibrator = Calibrator.from_dict((fitted.record.calibration or {})["calibrator"])
+        self._rows.append(Evidence(labels[new], rows, calibrator(rows)))
+
+    @property
+    def evidence(self) -> Evidence:
+        """Labelled nodes that were held out in a split, each as in the first such split."""
+        return Evidence(*(torch.cat(parts).cpu() for parts in zip(*self._rows, strict=True)))
+
+    @property
+    def decision(self) -> Decision | None:
+        """The threshold of two classes, by what was held out in all splits."""
+        positive, found, plan = self.positive, self.evidence, self.plan
+        if positive is None:
+            return None
+        return Decision.choose(found.calibrated, found.labels, positive, plan.rule, plan.shares)
 
     @property
     def score(self) -> SeedScore | None:
@@ -206,10 +259,12 @@ class Selection:
 
     @property
     def reason(self) -> str:
-        """Why this seed, in a few words; empty if there is one seed."""
+        """Why this fit, in a few words; empty if there is one."""
         score, best = self.score, self.best
-        if score is None or best is None or len(self.scores) < 2:
+        if best is None or len(self.records) < 2:
             return ""
+        if score is None:
+            return "the first split; a choice by score would be one by luck"
         others = [f"{s.value:.1f}" for seed, s in self.scores.items() if seed != best.record.seed]
         title = METRICS[score.metric].title
         return f"the best validation {title} ({score.value:.1f}; others {', '.join(others)})"
@@ -228,6 +283,62 @@ class Selection:
             "validation": risk.nodes,
             "abstention": [level._asdict() for level in levels],
         }
+
+    def about_splits(self) -> dict[str, Any]:
+        """What all splits together say: on thresholds, calibration, and nodes tested only once."""
+        assert self.best is not None
+        found, decision, tested = self.evidence, self.decision, torch.stack(self._tested)
+        rows = {"before": found.raw, "after": found.calibrated}
+        bins = {name: reliability(found.labels, part, self.positive) for name, part in rows.items()}
+        return {
+            "decision": decision
+            and {
+                "words": decision.words(self._names[decision.positive]),
+                "options": decision.options(),
+            },
+            "calibration": {"reliability": bins, "lines": self._calibration_lines()},
+            "distinct": float(tested.any(0).sum() / tested.sum()),
+        }
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        assert self.best is not None
+        task = self.best.task
+        return task.class_names or tuple(map(str, range(task.num_classes)))
+
+    def _calibration_lines(self) -> list[str]:
+        """Calibration error and coverage on test nodes."""
+        assert self.best is not None
+        task, parts = self.best.task, [one.calibration or {} for one in self.records]
+        before, after = (
+            fmean(part["metrics"][name] for part in parts)
+            for name in ("calibration_error", "calibrated_error")
+        )
+        counts = torch.tensor([part["coverage"] for part in parts if part["coverage"]])
+        lines = [
+            f"Expected calibration error on test nodes: {before:.1f}% before, {after:.1f}% after."
+        ]
+        if counts.numel() and task.num_classes <= MOST_NAMED:
+            held = (
+                f"{hits:,} of {size:,} {name} ({hits / size:.0%})"
+                for name, (hits, size) in zip(self._names, counts.sum(0).tolist(), strict=True)
+                if size
+            )
+            lines.append(
+                f"Sets of classes (predict --coverage {SET_COVERAGE:g}), which should hold the "
+                f"true class of {SET_COVERAGE:.0%} of the nodes of every class, held it for "
+                f"{', '.join(held)}."
+            )
+        return lines
+
+    @property
+    def positive(self) -> int | None:
+        """The positive one of two classes."""
+        assert self.best is not None
+        task = self.best.task
+        if task.num_classes != 2 or self.plan.positive is not None:
+            return self.plan.positive
+        return positive_class(task.class_counts)
 
 
 @dataclass
@@ -278,7 +389,7 @@ def run(
             on_method(ended.standing(job.label, plan.seeds))
 
     def see(job: Job, fitted: FittedMethod) -> None:
-        fits.setdefault(job.label, Selection(len(plan.seeds) > 1)).add(fitted)
+        fits.setdefault(job.label, Selection(plan)).add(fitted)
 
     if keep_best:
         executor = replace(executor, on_fit=see)
@@ -402,7 +513,7 @@ def _method_result(
         "std": std,
         "paper": None if changed else paper,
         "changed_from_paper": changed,
-        **({} if plan.costs is None else {"costs": plan.costs._asdict()}),
+        **({} if plan.rule.costs is None else {"costs": plan.rule.costs._asdict()}),
         "environment": dict(environment),
     }
 
@@ -444,7 +555,7 @@ def compare_results(plan: RunPlan, outcome: RunResults) -> Comparison:
     if len(counts) == 2 and positive is None:
         positive = positive_class(counts)
     ranked = sorted(standings, key=lambda standing: -fmean(standing.values(plan.metric)))
-    fixed = isinstance(protocol, Given | ByTime)  # every seed gives the same split
+    fixed = plan.fixed
     pairs = compare_pairs(
         {standing.label: standing.values(plan.metric) for standing in ranked},
         overlap=overlap,
@@ -572,7 +683,7 @@ def comparison_plan(plan: RunPlan, positive: int | str | None = None) -> RunPlan
         for name, value in (binary | {"positive": positive, "k": plan.k}).items():
             if value is not None:
                 raise ValueError(f"{name} is for two classes, this graph has {len(counts)}.")
-    return plan.with_positive(positive)
+    return plan.changed(positive=positive)
 
 
 def comparison_executor(

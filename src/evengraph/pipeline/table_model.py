@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from html import escape
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Self, final
 from warnings import warn
 
@@ -18,20 +19,17 @@ from torch_geometric.data import Data
 
 from evengraph.core.errors import one_line_errors, unknown
 from evengraph.core.machine import pick_device
-from evengraph.core.task import Task
+from evengraph.core.task import Task, mean_and_deviation
 from evengraph.methods import DEFAULT_METHOD, METHODS, Method
 from evengraph.methods.auto import ERRORS
 from evengraph.metrics.binary import positive_class
 from evengraph.metrics.calibration import Calibrator
-from evengraph.metrics.decisions import CostCurve, Costs, RiskCurve
-from evengraph.metrics.evaluation import evaluate, reported
-from evengraph.metrics.registry import METRICS
+from evengraph.metrics.decisions import Costs, RiskCurve, Rule, share_sets
 from evengraph.pipeline.executor import Executor, FittedMethod
-from evengraph.pipeline.explanation import Explanation, explain
+from evengraph.pipeline.explanation import Explanation, Suspect, explain, suspects
 from evengraph.pipeline.model_info import (
     ModelInfo,
     NewNodes,
-    Prior,
     Refit,
     Threshold,
     TrainedOn,
@@ -46,44 +44,45 @@ from evengraph.pipeline.model_info import (
 )
 from evengraph.pipeline.onnx_export import RowInput, export_onnx, onnx_inputs
 from evengraph.pipeline.predictions import NodePredictions, predict_nodes
-from evengraph.pipeline.run import RunPlan, run
+from evengraph.pipeline.run import RunPlan, Selection, run
 from evengraph.pipeline.sources import GraphSource, ModelInput, open_tables, tables_of
 from evengraph.splits import SplitProtocol
 from evengraph.tables import Note, TableGraph, UnknownNodeError
 
 
 def assess(
-    fitted: FittedMethod,
-    source: GraphSource,
-    positive: int | None,
-    *,
-    refit: bool,
-    costs: Costs | None,
+    selection: Selection, source: GraphSource, *, refit: bool
 ) -> tuple[FittedMethod, ModelInfo]:
-    """Fit a method again if asked, calibrate it on validation and choose its threshold.
+    """Fit the selected method again if asked, and calibrate it.
 
-    If the second fit fails or Ctrl-C ends it, the method stays as it was, with a warning.
-    A graph on disk has no statistics that drift is measured by.
+    Calibration rests on what a fit holds out of all labels, if it has folds, otherwise on what the
+    splits held out together. The threshold is the one that the splits chose. If the second fit
+    fails or Ctrl-C ends it, the method stays as it was, with a warning. A graph on disk has no
+    statistics that drift is measured by.
     """
-    task, record, disk = fitted.task, fitted.record, source.disk
+    fitted, plan = selection.best, selection.plan
+    assert fitted is not None
+    task, disk = fitted.task, source.disk
     (encoder, columns), data = source.encoding(task), source.data
     sizes = source.graph if disk is None else disk.packed
-    validation = fitted.probabilities[task.val], task.graph.y[task.val]
-    calibrators = Calibrator.fit(*validation), Calibrator.fit(*validation, shift=True)
-    tested = reported(evaluate(task, fitted.probabilities, calibrators=calibrators))
     again = _fit_again(fitted) if refit else None
     last, full = (fitted, task) if again is None else (again, all_labels(task))
     held_out = last.method.held_out(full)
-    rows, labels = last.probabilities[held_out], task.graph.y[held_out]
+    rows, labels = last.probabilities[held_out].cpu(), task.graph.y[held_out].cpu()
+    risk = RiskCurve.of(labels, rows)
+    if int(held_out.sum()) <= int(task.val.sum()):  # one validation set
+        labels, rows, _ = selection.evidence
+    calibrator = Calibrator.fit(rows, labels, shares=plan.shares)
+    mean, _ = mean_and_deviation(selection.records)
+    tested = [one.calibration["metrics"] for one in selection.records if one.calibration]
+    confusion = torch.tensor([one.confusion_matrix for one in selection.records]).sum(0)
     return last, ModelInfo(
         encoder=encoder,
         columns=columns,
-        calibrator=Calibrator.fit(rows, labels),
-        threshold=Threshold.best(rows, labels, positive, costs),
-        cost_curve=None
-        if positive is None
-        else CostCurve.of(labels == positive, rows[:, positive], costs),
-        test_scores={k: v if isfinite(v) else None for k, v in record.metrics.items()},
+        calibrator=calibrator,
+        decision=selection.decision,
+        sets=share_sets(labels, calibrator(rows)),
+        test_scores={k: v if isfinite(v) else None for k, v in mean.items()},
         trained_on=None if data is None else TrainedOn(data, dict(source.columns)),
         refit=None if again is None else Refit.of(task),
         statistics=None
@@ -91,20 +90,16 @@ def assess(
         else TrainingStatistics.of(
             task.graph, full.train, last.probabilities, None if encoder is None else encoder.numbers
         ),
-        prior=Prior.fit(rows, labels),
-        risk=RiskCurve.of(labels, rows),
+        risk=risk,
         counts={
             "nodes": int(sizes.num_nodes),
             "edges": int(sizes.num_edges) // 2,
             "validation": int(task.val.sum()),
             "test": int(task.test.sum()),
         },
-        confusion=record.confusion_matrix,
-        calibration={
-            name: value if isfinite(value) else None
-            for name, value in tested.items()
-            if METRICS[name].calibration
-        },
+        confusion=confusion.tolist(),
+        calibration={k: fmean(one[k] for one in tested) for k in tested[0]}
+        | selection.about_splits()["calibration"],
     )
 
 
@@ -120,6 +115,17 @@ def _fit_again(fitted: FittedMethod) -> FittedMethod | None:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
     warn(f"Not trained again on all labels: {reason}", stacklevel=5)  # the line that calls fit
     return None
+
+
+def population_shares(task: Task, shares: Mapping[str, float] | None) -> tuple[float, ...] | None:
+    """Shares of the classes in their order, which sum to one."""
+    if shares is None:
+        return None
+    names = task.class_names or tuple(map(str, range(task.num_classes)))
+    if set(shares) != set(names) or not all(0 < share < inf for share in shares.values()):
+        raise ValueError(f"shares must give a number above 0 to each of {', '.join(names)}.")
+    total = sum(shares.values())
+    return tuple(shares[name] / total for name in names)
 
 
 def positive_index(task: Task, name: str | None) -> int | None:
@@ -139,7 +145,7 @@ class TableModel:
     """Train on tables and predict new rows; one folder holds everything that takes.
 
     Holds the feature encoder, the fitted method, the class names, a calibrator and, for two
-    classes, the threshold that gave the best F1 on validation.
+    classes, the threshold from which on a node is flagged.
 
     Args:
         method: A name in `METHODS`, which takes its defaults for the graph, or a method with
@@ -148,10 +154,12 @@ class TableModel:
             without them 60% of each class is for training and 20% for validation.
         positive: Of two classes the one to find; by default the rarer one.
         refit: Once the test scores are known, fit again with the test labels added to those for
-            training. The validation nodes still decide when to stop, the threshold and the
-            calibration; the scores stay those of the split.
-        costs: For two classes, what a miss and a false alarm cost: the threshold then has the
-            lowest cost on validation, `Costs(miss=50, alarm=1)`.
+            training. The scores stay those of the splits.
+        costs: For two classes, what a miss and a false alarm cost, `Costs(miss=50, alarm=1)`: the
+            threshold then has the lowest cost.
+        rule: Another rule for the threshold, such as `Rule.of(alerts=0.01)`; by default the best
+            F1.
+        shares: Of the classes in the population, by name, if labels were collected unevenly.
 
     Attributes after fitting:
         method_: The fitted method.
@@ -169,6 +177,8 @@ class TableModel:
         positive: str | None = None,
         refit: bool = True,
         costs: Costs | None = None,
+        rule: Rule | None = None,
+        shares: Mapping[str, float] | None = None,
     ) -> None:
         if isinstance(method, str) and method not in METHODS:
             raise ValueError(unknown("method", method, METHODS, METHODS.other_names))
@@ -176,7 +186,10 @@ class TableModel:
         self.protocol = protocol
         self.positive = positive
         self.refit = refit
-        self.costs = costs
+        if rule is not None and costs is not None:
+            raise ValueError("costs and rule exclude each other; give one.")
+        self.rule = rule or Rule.of(costs)
+        self.shares = shares
         self.info = ModelInfo()
         self.notes: tuple[Note, ...] = ()
         self._training_tables: TableGraph | None = None
@@ -198,8 +211,8 @@ class TableModel:
             nodes: A DataFrame or a path, as in `open_graph`, or a PyG graph.
             edges: The edges table, if `nodes` is a nodes table.
             seed: Decides the split and everything random in training. With several seeds, one
-                model is trained per seed, and the one with the best score on validation is kept:
-                average precision if one of two classes is rare, otherwise balanced accuracy.
+                model is trained per seed; scores are of all, and the first is kept. Where all
+                splits are the same, the one with the best score on validation is kept.
             device: Where to train.
             progress: Show a live bar; by default on a terminal only.
             columns: The column arguments of `open_graph`: label, id, source, target, weight,
@@ -216,42 +229,47 @@ class TableModel:
             protocol=protocol,
             methods={"": self._new_method(data)},
             seeds=seeds,
-            costs=self.costs,
+            rule=self.rule,
         )
+        plan = plan.changed(shares=population_shares(plan.task(seeds[0]), self.shares))
         if self.positive is not None:  # fails before training; the rarer one may differ by split
-            plan = plan.with_positive(positive_index(plan.task(seeds[0]), self.positive))
+            plan = plan.changed(positive=positive_index(plan.task(seeds[0]), self.positive))
         where = str(pick_device(device))
         executor = Executor(device=where, keep_interrupted=True, progress=progress)
         outcome = run(plan, executor, keep_best=True)
         for failure in outcome.failed.values():
             raise failure.error or ValueError(failure.reason)
-        best = outcome.fits[""].best
-        assert best is not None
-        self._take(best, data)
+        self._take(outcome.fits[""], data)
         if holds_integers(nodes, self.info.columns.label, self.classes_):
             self.info = replace(self.info, integer_labels=True)
         return self
 
     @classmethod
-    def from_fitted(
-        cls,
-        fitted: FittedMethod,
-        source: GraphSource,
-        *,
-        refit: bool = False,
-        costs: Costs | None = None,
-    ) -> Self:
-        """Make a model of a method that `run` has fitted to the graph of a source."""
-        return cls(fitted.method, refit=refit, costs=costs)._take(fitted, source)
+    def from_fits(cls, selection: Selection, source: GraphSource, *, refit: bool = False) -> Self:
+        """Make a model of what `run` has fitted to the graph of a source."""
+        assert selection.best is not None
+        return cls(selection.best.method, refit=refit)._take(selection, source)
 
     def predict_unlabelled(self) -> Any:
         """What `predict` returns, for the nodes of the training tables that have no label."""
         if self._training_tables is None or self._probabilities is None:
             raise RuntimeError("Call fit first: a loaded model does not hold its training tables.")
-        nodes = NewNodes(tables=self._training_tables, rows=slice(None))
-        new = nodes.without((self._training_tables.graph.y >= 0).cpu().numpy())
         model = self.method_, self.info, self.classes_
+        new = self._unlabelled(self._training_tables)
         return predict_nodes(*model, new, probabilities=self._probabilities).frame
+
+    def most_likely(self, name: str, count: int = 10) -> list[Suspect]:
+        """The unlabelled nodes of training that are most likely of a class, and why."""
+        if self._training_tables is None or self._probabilities is None:
+            raise RuntimeError("Call fit first: a loaded model does not hold its training tables.")
+        new, index = self._unlabelled(self._training_tables), self.classes_.index(name)
+        rows = self.info.calibrated(self._probabilities[new.rows].cpu())[:, index].numpy()
+        return suspects(self.method_, new, rows, positive=index, count=count)
+
+    @staticmethod
+    def _unlabelled(tables: TableGraph) -> NewNodes:
+        nodes = NewNodes(tables=tables, rows=slice(None))
+        return nodes.without((tables.graph.y >= 0).cpu().numpy())
 
     def predict(
         self,
@@ -259,10 +277,12 @@ class TableModel:
         edges: Any = None,
         *,
         known: Any = None,
-        calibrated: bool = False,
+        calibrated: bool | None = None,
         prior: str | Mapping[str, float] | None = None,
         abstain: float | None = None,
         max_error: float | None = None,
+        alerts: int | None = None,
+        coverage: float | None = None,
         align: bool = True,
     ) -> Any:
         """Predict the class of every new node.
@@ -272,26 +292,35 @@ class TableModel:
             edges: The edges table, if `nodes` is a nodes table.
             known: The known graph that new nodes are connected to: a folder, or a pair of tables.
                 New edges may refer to its nodes; only new nodes are predicted.
-            calibrated: Calibrate probabilities on validation nodes.
+            calibrated: Whether probabilities are calibrated; by default they are, for models saved
+                by version 0.3 or later.
             prior: Correct probabilities for class shares that differ from training: a share for
                 each class, or `estimate`. Assumes that a node of a class looks as in training, and
-                calibrates. Flags stay: the threshold finds the same part of each class. An estimate
+                calibrates. With costs, the threshold holds for the new shares; otherwise the same
+                nodes are flagged. An estimate
                 is not used, with a warning, if nodes differ from training or a class vanishes.
             abstain: Leave this share of nodes undecided, as measured on validation: those with the
                 least confidence.
             max_error: Leave as many nodes undecided as it takes for this error on validation.
+            alerts: Flag this many nodes, the most probable ones of the positive class.
+            coverage: Add `set`, the classes that a node may have: it holds the true class of this
+                share of the nodes of every class.
             align: Undo shifts of whole numeric columns since training, by a factor or a constant.
                 Applies to a separate graph with at least 200 nodes, and not together with `prior`.
                 Assumes similar nodes, measured at another place or time.
 
         Returns:
             A DataFrame with one row per node: its id under the name of the id column in `nodes`
-            (`id` if there is none), `class` (the argmax), its `probability`, `p_<class>` for every
-            class, for two classes `flagged` (uses the threshold). If the model is a committee, 80%
+            (`id` if there is none), `class`, its `probability`, `p_<class>` for every class, for
+            two classes `flagged`. Of two classes, `class` is the positive one if the node is
+            flagged; of more, the one that the method decides for, to which rare classes count as
+            much as common ones, so that another may be more probable. Columns are called `score`
+            and `score_<class>` where too few nodes were held out. If the model is a committee, 80%
             of its votes lie between `low` and `high`, and `agreement` is the share of votes for the
             class. With abstention, `abstained` is true for nodes that should be left undecided.
         """
         options = {"prior": prior, "abstain": abstain, "max_error": max_error, "align": align}
+        options |= {"alerts": alerts, "coverage": coverage}
         found = self.predictions(nodes, edges, known=known, calibrated=calibrated, **options)
         if found.doubt:
             warn(found.doubt, stacklevel=2)
@@ -305,8 +334,6 @@ class TableModel:
         The arguments are those of `predict`.
         """
         new = self._opened(nodes, edges, known)
-        if options.get("calibrated"):
-            self._calibrator()  # raises without one
         return predict_nodes(self.method_, self.info, self.classes_, new, **options)
 
     def predict_proba(
@@ -315,13 +342,15 @@ class TableModel:
         edges: Any = None,
         *,
         known: Any = None,
-        calibrated: bool = False,
+        calibrated: bool | None = None,
         align: bool = True,
     ) -> NDArray[Any]:
         """Class probabilities of every new node, (M, C), in the order of `classes_`."""
         given = self._input(nodes, edges, known, align)
         probabilities = self.method_.predict_proba(given.graph)[given.rows].cpu()
-        return (self._calibrator()(probabilities) if calibrated else probabilities).numpy()
+        if calibrated or (calibrated is None and self.info.calibrates):
+            probabilities = self._calibrator()(probabilities)
+        return probabilities.numpy()
 
     def explain(
         self,
@@ -350,7 +379,7 @@ class TableModel:
         self._check_fitted()
         for graph in (nodes, known):
             if isinstance(graph, Data):
-                return explain(self.method_, graph, node, top=top)
+                return self._calibrated(explain(self.method_, graph, node, top=top))
         new = self._explained(nodes, edges, known, columns or {})
         ids = tuple(str(id) for id in new.tables.ids.tolist())
         if str(node) not in ids:
@@ -359,7 +388,13 @@ class TableModel:
         graph = self._input(new, None, None, align).graph
         names = new.tables.encoder.names
         index = ids.index(str(node))
-        return explain(self.method_, graph, index, ids=ids, feature_names=names, top=top)
+        found = explain(self.method_, graph, index, ids=ids, feature_names=names, top=top)
+        return self._calibrated(found)
+
+    def _calibrated(self, found: Explanation) -> Explanation:
+        """An explanation with the probabilities that `predict` gives."""
+        (row,) = self.info.calibrated(torch.tensor([found.probabilities])).tolist()
+        return replace(found, probability=row[found.predicted], probabilities=tuple(row))
 
     def evaluate(self) -> dict[str, float | None]:
         """Metrics in percent on the test nodes of training; None for one that is undefined.
@@ -445,24 +480,26 @@ class TableModel:
         counts = torch.bincount(labels, minlength=len(self.classes_)).tolist()
         return model_html(self.method_.full_title, self.classes_, counts, self.info.as_dict())
 
-    def threshold(self, *, calibrated: bool = False) -> Threshold | None:
-        """The threshold on the probability of the positive class; calibration moves it along."""
-        threshold = self.info.threshold
-        if threshold is None or not calibrated:
-            return threshold
-        return threshold.after(self._calibrator())
+    @property
+    def threshold(self) -> Threshold | None:
+        """From which probability of the positive class on a node is flagged."""
+        found = self.info.decision
+        return None if found is None else Threshold(found.positive, found.threshold)
 
     def use_costs(self, costs: Costs) -> Self:
-        """Replace the threshold by the one with the lowest cost on validation."""
-        self.info = self.info.with_costs(costs)
+        """Replace the threshold by the one with the lowest cost."""
+        return self.use_rule(Rule.of(costs))
+
+    def use_rule(self, rule: Rule) -> Self:
+        """Replace the threshold by the one that another rule chooses."""
+        self.info = self.info.by(rule)
         return self
 
-    def _take(self, fitted: FittedMethod, source: GraphSource) -> Self:
-        """Adopt a fitted method: fit it again, calibrate it and choose its threshold."""
-        positive = positive_index(fitted.task, self.positive)
-        last, self.info = assess(fitted, source, positive, refit=self.refit, costs=self.costs)
+    def _take(self, selection: Selection, source: GraphSource) -> Self:
+        """Adopt a fitted method: fit it again and calibrate it."""
+        last, self.info = assess(selection, source, refit=self.refit)
         self.method_, self._probabilities = last.method, last.probabilities
-        self._training_tables = tables = tables_of(fitted.task, source)
+        self._training_tables = tables = tables_of(last.task, source)
         self.notes = () if tables is None else tables.notes
         return self
 

@@ -42,16 +42,18 @@ def render_page(result: Mapping[str, Any], *, links: Sequence[page.Link] = ()) -
     meanings = {METRICS[k].heading: METRICS[k].meaning for k in view.metrics if k in METRICS}
     sections = [
         _cards(view),
-        _summaries(view),
+        _class_scores(view),
+        _thresholds(view),
+        _likeliest(result),
         _precision_recall(view),
         _recalls(view),
-        _class_scores(view),
+        _calibration(view),
+        _summaries(view),
         _agreement(view),
         _learning_curves(view),
         _confusion(view),
         map_section(result),
         _seeds(view),
-        _base_rates(view),
         _saved_model(part(result, "model")),
         page.origin_section(result, links, changed=None if changed is None else {"": changed}),
         _settings(view),
@@ -69,8 +71,7 @@ def result_sections(view: ResultView) -> list[Markup]:
 
 def _heading(view: ResultView, links: Sequence[page.Link]) -> list[Markup]:
     """Title, the result in words, the idea of the method and the size of the graph."""
-    idea = view.method.get("summary")
-    lead = [tag("p", "Method: ", idea, class_="lead")] if isinstance(idea, str) and idea else []
+    lead = [tag("p", view.chosen, class_="lead")] if view.chosen else []
     notices = [] if view.runs else ["This result has no finished run."]
     stopped = [str(run.get("seed", "?")) for run in view.runs if run.get("interrupted") is True]
     if stopped:
@@ -117,28 +118,26 @@ def _card(score: Score, view: ResultView, *against: str) -> Markup:
 
 
 def _two_class_cards(view: ResultView) -> list[Markup]:
-    """Average precision against the base rate, precision at the threshold, and at k."""
-    rate = view.at_threshold("base_rate")
-    chance = "" if rate is None else f"base rate {decimals(rate)}: what a random ranking reaches"
-    top = "among as many nodes, ranked highest, as there are of the rarer class"
-    supports = [items(run, "per_class", "support") for run in view.runs]
-    nodes = average(sum(number(n) or 0.0 for n in counts) or None for counts in supports)
-    alarms = view.at_threshold("alarms")
-    count = DASH if alarms is None or nodes is None else integer(alarms * nodes / 100)
-    threshold = metric_value("tuned_threshold", view.score("tuned_threshold").mean)
-    below = tag(
-        "p",
-        tag("span", "recall ", tag("b", decimals(view.at_threshold("recall")))),
-        tag("span", tag("b", count), f" alarms among {integer(nodes)} test nodes"),
-        tag("span", "threshold ", tag("b", threshold), ", a probability"),
-        class_="against",
-    )
-    precision = decimals(view.at_threshold("precision"))
-    return [
-        _card(view.score(RANKING), view, chance),
-        page.card("Precision at the threshold", precision, "", below),
-        _card(view.score("precision_at_k"), view, top),
-    ]
+    """Average precision against chance, recall and precision at the threshold."""
+    low_high = view.average_precision.partition(" (")[2].rstrip(")")
+    cards = [_card(view.score(RANKING), view, low_high)]
+    if (row := view.positive) is not None:
+        pooled, threshold = (
+            row.pooled,
+            metric_value("tuned_threshold", view.score("tuned_threshold").mean),
+        )
+        wrong = f"{integer(pooled.hits)} of {integer(pooled.guessed)} alarms are right"
+        found = f"{integer(pooled.hits)} of {integer(pooled.size)} {row.name} found"
+        for title, text, below in (
+            ("Precision at the threshold", pooled.precision, wrong),
+            ("Recall at the threshold", pooled.recall, found),
+        ):
+            value, _, between = text.partition(" (")
+            lines = tag("span", below), tag("span", "threshold ", tag("b", threshold))
+            cards.append(
+                page.card(title, value, between.rstrip(")"), tag("p", *lines, class_="against"))
+            )
+    return cards
 
 
 def _summaries(view: ResultView) -> Markup:
@@ -171,7 +170,9 @@ def _precision_recall(view: ResultView) -> Markup:
         colour = f"colour-{place if len(series) <= charts.COLOURS else 0}"
         lines.append(charts.curve(points, f"seed {seed}", f"curve {colour}"))
         entries.append(tag("li", charts.swatch("curve"), f"seed {seed}", class_=colour))
-    if (rate := view.at_threshold("base_rate")) is not None:
+    total = sum(map(sum, view.confusion))
+    if (row := view.positive) is not None and total:
+        rate = 100 * row.pooled.size / total
         at = f"{100 - rate:.2f}%"
         marks.append(tag("line", x2="100%", y1=at, y2=at, class_="reference"))
         entries.append(tag("li", charts.swatch("reference"), f"base rate {decimals(rate)}"))
@@ -227,23 +228,23 @@ def recall_row(row: ClassScores, reference: float | None) -> Markup:
     span = (min(values), max(values)) if len(values) > 1 else None
     if span is not None:
         label += f", from {decimals(span[0])} to {decimals(span[1])}"
-    if (f1 := average(row.f1s)) is not None:
-        label += f"; mean F1 {decimals(f1)}"
     points = values if span else ()
     return charts.dot_row(label, average(values), span=span, points=points, reference=reference)
 
 
 def _class_scores(view: ResultView) -> Markup:
-    """Precision, recall and F1 of each class, averaged over seeds; nothing without predictions."""
-    if not any(value is not None for row in view.classes for value in row.precisions):
-        return Markup("")
+    """Precision, recall and F1 of each class in all test sets; nothing without predictions."""
     lines = []
     for row in view.classes:
-        values = (average(column) for column in (row.precisions, row.recalls, row.f1s))
-        cells = (tag("td", decimals(value)) for value in values)
-        lines.append(tag("tr", _class_name(row, "row"), *cells))
-    text = "Means over seeds in percent, for the most likely class of each test node."
-    heads = ("class", "precision", "recall", "F1")
+        cells = (integer(row.pooled.size), row.pooled.precision, row.pooled.recall, row.pooled.f1)
+        lines.append(tag("tr", _class_name(row, "row"), *(tag("td", cell) for cell in cells)))
+    if not sum(map(sum, view.confusion)):
+        return Markup("")
+    decided = "at the threshold" if view.is_two_class else "for the most likely class of each node"
+    text = f"In percent with 95% intervals, {decided}, over the nodes of all test sets."
+    if len(view.runs) > 1:
+        text += " Intervals allow for nodes that test sets share."
+    heads = ("class", "test nodes", "precision", "recall", "F1")
     return page.table_section("Precision, recall and F1 per class", text, heads, lines)
 
 
@@ -287,10 +288,13 @@ def _learning_curves(view: ResultView) -> Markup:
     names = {str(run.get("criterion") or "Macro-F1") for run in view.runs}
     score = f"Validation {names.pop() if len(names) == 1 else 'score'}, %"
     panels = []
-    for key, title, digits in (("score", score, 1), ("loss", "Training loss", 3)):
+    shown = () if view.summaries else (("score", score, 1), ("loss", "Training loss", 3))
+    for key, title, digits in shown:
         histories = [[number(v) for v in items(run, "history", key)] for run in view.runs]
         if any(value is not None for values in histories for value in values):
             panels.append(_panel(view, histories, title, digits))
+    if not panels and view.summaries:  # of a choice among methods
+        return Markup("")
     if not panels:
         missing = tag("p", "This result has no training history.", class_="quiet")
         return page.section("Learning curves", missing)
@@ -408,12 +412,12 @@ def _seeds(view: ResultView) -> Markup:
     binary = any(metric.binary for metric in known)
     omitted = [m.name for m in known if binary and not (m.binary or m.headline)]
     shown = [name for name in names if name not in omitted]
-    extra = () if binary else ("best epoch", "epochs", "seconds")
+    extra = () if binary else view.effort
     lines = []
     for run in view.runs:
         cells = [metric_value(name, lookup(run, "metrics", name), digits=2) for name in shown]
         if extra:
-            cells += [integer(run.get(key)) for key in ("best_epoch", "epochs")]
+            cells += [integer(run.get(name.replace(" ", "_"))) for name in extra[:-1]]
             cells.append(decimals(run.get("seconds")))
         stopped = " (interrupted)" if run.get("interrupted") is True else ""
         lines.append((f"{run.get('seed', '?')}{stopped}", cells))
@@ -433,14 +437,59 @@ def _seeds(view: ResultView) -> Markup:
     return page.table_section("Results per seed", text, heads, rows)
 
 
-def _base_rates(view: ResultView) -> Markup:
-    """What the threshold and the ranking would give at other base rates; nothing without them."""
-    rows = [page.table_row(name, map(decimals, values)) for name, values in view.base_rates]
+def _thresholds(view: ResultView) -> Markup:
+    """What several thresholds do on held-out nodes; nothing without them."""
+    rows = [page.table_row(name, cells) for name, *cells in view.thresholds]
     if not rows:
         return Markup("")
-    text = "What the same threshold and ranking would give if the rarer class had another share "
-    text += f"of the nodes (AP is its average precision). {view.threshold}"
-    return page.table_section("Other base rates", text, view.base_rate_heads, rows)
+    nodes = integer(lookup(view.content, "decision", "options", 0, "nodes"))
+    text = f"{lookup(view.content, 'decision', 'words')} The table is about these {nodes} nodes, "
+    text += "each predicted by a model that had not learnt from it, with 95% intervals. Choose "
+    text += "with run or predict: --cost-miss 50, --alerts 1%, --precision 0.5, --recall 0.8."
+    return page.table_section("What other thresholds would do", text, view.threshold_heads, rows)
+
+
+def _likeliest(result: Mapping[str, Any]) -> Markup:
+    """The unlabelled nodes that are most likely of the class to find, and why."""
+    rows = [
+        page.table_row(
+            str(lookup(one, "id")),
+            [decimals(lookup(one, "probability"), 3), "; ".join(map(str, items(one, "reasons")))],
+        )
+        for one in items(result, "likeliest", "nodes")
+    ]
+    if not rows:
+        return Markup("")
+    name, kind = (str(lookup(result, "likeliest", key)) for key in ("class", "kind"))
+    text = "Unlabelled nodes, by the saved model; all of them are in predictions.csv."
+    heads = ("id", kind, "speaks for it")
+    return page.table_section(f"Most likely {name}", text, heads, rows)
+
+
+def _calibration(view: ResultView) -> Markup:
+    """How often nodes of each predicted probability are of the class, before and after."""
+    series, entries = [], []
+    for place, name in enumerate(("before", "after")):
+        rows = items(view.content, "calibration", "reliability", name)
+        pairs = [(number(lookup(row, 0)), number(lookup(row, 1))) for row in rows]
+        points = [(100 * x, 100 - 100 * y) for x, y in pairs if x is not None and y is not None]
+        if points:
+            series.append(charts.curve(points, f"{name} calibration", f"curve colour-{place}"))
+            kind = f"colour-{place}"
+            entries.append(tag("li", charts.swatch("curve"), f"{name} calibration", class_=kind))
+    if not series:
+        return Markup("")
+    plot = charts.line_plot(
+        "Share of nodes of the class against the predicted probability, in percent",
+        series,
+        [tag("line", x1="0%", y1="100%", x2="100%", y2="0%", class_="reference")],
+        rows=[(100 - value, str(value)) for value in charts.GRID],
+        columns=[(float(value), str(value)) for value in charts.GRID],
+        axis="predicted, %",
+    )
+    lines = [tag("p", str(line)) for line in items(view.content, "calibration", "lines")]
+    figure = tag("div", tag("figure", plot), class_="panels")
+    return page.section("Calibration", *lines, page.legend(entries), figure)
 
 
 def _saved_model(model: Mapping[str, Any]) -> Markup:

@@ -1,7 +1,6 @@
 """Tables and notes of results, comparisons, inspections and methods in the terminal."""
 
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from textwrap import fill
 from typing import Any
@@ -11,7 +10,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 from rich.text import Text
 
-from evengraph.core.untrusted import average, items, lookup, number, part
+from evengraph.core.untrusted import items, lookup, number, part
 from evengraph.metrics.registry import HEADLINE, METRICS, Metric, abbreviations
 from evengraph.metrics.significance import format_p
 from evengraph.report.markup import (
@@ -48,23 +47,23 @@ def result_tables(contents: Sequence[Content]) -> list[Table]:
     first, *others = results
     tables = [_methods_table(results) if others else _seeds_table(first), _two_class_table(results)]
     if not others:
-        head, *heads = first.base_rate_heads  # what the threshold would give at other shares
-        rates = plain_table([head], heads)
-        for name, values in first.base_rates:
-            rates.add_row(name, *map(decimals, values))
-        tables += [rates, _summary_table(first)]
+        head, *heads = first.threshold_heads
+        thresholds = plain_table([head], heads, gap=1)
+        for row in first.thresholds:
+            thresholds.add_row(*row)
+        tables += [_class_table(first), thresholds, _summary_table(first)]
     return [table for table in tables if table.row_count]
 
 
 def _seeds_table(result: ResultView) -> Table:
     """One row per seed, then mean and standard deviation, then the paper's values."""
-    effort = ("best epoch", "epochs", "seconds")
+    effort = result.effort
     scores = [result.score(name) for name in HEADLINE]
     heads = [METRICS[name].short for name in HEADLINE]
     table = plain_table(["seed"], [*heads, *effort], dim=effort)
     for place, run in enumerate(result.runs):
         cells = [decimals(score.seeds[place]) for score in scores]
-        cells += [str(run["best_epoch"]), str(run["epochs"]), f"{run['seconds']:.1f}"]
+        cells += [decimals(run[n.replace(" ", "_")], int(n == "seconds")) for n in effort]
         table.add_row(str(run["seed"]), *cells)
     table.add_row()
     table.add_row("mean", *(plus_minus(score.mean, score.std) for score in scores), style="bold")
@@ -100,7 +99,7 @@ def _methods_table(results: Sequence[ResultView]) -> Table:
 def _two_class_table(results: Sequence[ResultView]) -> Table:
     """Binary metrics of the positive class, of several methods without deviations; may be empty."""
     metrics = two_class_metrics([part(result.content, "mean") for result in results])
-    table = plain_table(["rarer class"], [metric.short for metric in metrics], gap=1)
+    table = plain_table(["positive class"], [metric.short for metric in metrics], gap=1)
     for result in results if any(metric.binary for metric in metrics) else []:
         scores, alone = [result.score(metric.name) for metric in metrics], len(results) == 1
         cells = (metric_value(s.name, s.mean, s.std if alone else None) for s in scores)
@@ -167,14 +166,18 @@ def result_notes(contents: Sequence[Content]) -> list[str]:
         f"{'± is the standard deviation over seeds; ' if over_seeds else ''}G-mean is the square "
         "root of mean recall times mean specificity, as in the paper."
     ]
-    if len(results) == 1:
-        lines += _rare_recalls(results[0])
+    few = [row for row in results[0].classes if 0 < row.pooled.size < FEW * len(results[0].runs)]
+    if len(results) == 1 and few:
+        names = ", ".join(row.name for row in few[-5:])
+        lines.append(
+            f"With fewer than {FEW} test nodes in a split, scores of {names} are uncertain."
+        )
     lines += _epoch_limits(results)
     binary = two_class_metrics([part(content, "mean") for content in contents])
     if any(metric.binary for metric in binary):
-        lines.append(f"Rarer class: {abbreviations(binary)}.")
-    if len(results) == 1 and results[0].base_rates:
-        lines.append(results[0].threshold)
+        lines.append(f"Positive class: {abbreviations(binary)}.")
+    if len(results) == 1 and results[0].thresholds:
+        lines.append(str(lookup(results[0].content, "decision", "words")))
     changed: dict[str, list[str]] = {}
     for content in contents:
         paper_graph = content["dataset"]["name"] in ("cora", "citeseer", "pubmed")
@@ -189,24 +192,13 @@ def result_notes(contents: Sequence[Content]) -> list[str]:
     return lines + [f"{title}: interrupted, results of the best model so far." for title in stopped]
 
 
-def _rare_recalls(result: ResultView) -> list[str]:
-    """Recall of the minority classes, averaged over seeds; of many the lowest."""
-    rows = result.classes
-    counts = [sum(row) / len(result.runs) for row in result.confusion] or [0.0] * len(rows)
-    known = sorted(
-        (recall, row.name, count)
-        for row, count in zip(rows, counts, strict=True)
-        if row.minority and (recall := average(row.recalls)) is not None
-    )
-    lowest, more = known[:5], len(known) - 5
-    shown = ", ".join(
-        f"{name} {decimals(recall)}%{f' ({count:.0f} test nodes)' if count else ''}"
-        for recall, name, count in lowest
-    )
-    line = f"Recall of minority classes: {shown}{f' and {more} more' if more > 0 else ''}."
-    if any(0 < count < FEW for _, _, count in lowest):
-        line += f" Recall is uncertain with fewer than {FEW} test nodes."
-    return [line] if known else []
+def _class_table(result: ResultView) -> Table:
+    """Precision and recall of each class in all test sets; of many classes the rarest."""
+    table = plain_table(["class"], ["test nodes", "precision, %", "recall, %", "F1, %"])
+    for row in [row for row in result.classes if row.pooled.size][-MAX_CLASSES:]:
+        cells = (integer(row.pooled.size), row.pooled.precision, row.pooled.recall, row.pooled.f1)
+        table.add_row(escape(row.name), *cells)
+    return table
 
 
 def _epoch_limits(results: Sequence[ResultView]) -> list[str]:
@@ -300,32 +292,8 @@ def comparison_notes(comparison: Content) -> list[str]:
         size, total = comparison["class_counts"][index], sum(comparison["class_counts"])
         short = abbreviations(two_class_metrics([method["figures"] for method in view.methods]))
         text = f"The positive class is {comparison['positive']}, {size:,} of {total:,} labelled "
-        text += f"nodes. {short}. The threshold has the best F1 on validation nodes, before "
-        lines.append(f"{text}calibration.")
-    return [*lines, f"ECE: {TERMS['ECE']}", *_uncalibrated(view)]
-
-
-def _uncalibrated(view: ComparisonView) -> list[str]:
-    """Which methods could not be calibrated, on how many splits, and why."""
-    methods: dict[str, Counter[str]] = {}  # splits of each method
-    alike: dict[str, list[str]] = {}  # reasons that differ in their numbers only
-    for method in view.methods:
-        for run in method["runs"]:
-            if reason := run["calibrator"]["note"]:
-                kind = re.sub(r"\d[\d.,]*\b", "#", reason)
-                alike.setdefault(kind, []).append(reason)
-                methods.setdefault(kind, Counter())[method["title"]] += 1
-    lines, total = [], view.num_splits
-    for kind, splits in methods.items():
-        names = [
-            title if count == total else f"{title} ({count} of {total} splits)"
-            for title, count in splits.items()
-        ]
-        if len(names) > 1 and list(splits.values()) == [total] * len(view.methods):
-            names = ["all methods"]
-        several = " in the first of them," if len(set(alike[kind])) > 1 else ""
-        lines.append(f"Calibration of {', '.join(names)}:{several} {alike[kind][0]}")
-    return lines
+        lines.append(f"{text}nodes. {short}. The threshold has the best F1 on held-out nodes.")
+    return [*lines, f"ECE: {TERMS['ECE']}"]
 
 
 MAX_CLASSES = 20

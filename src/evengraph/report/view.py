@@ -5,15 +5,21 @@ and sentences that are shown. A file may be old or damaged: what is missing is N
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from evengraph.core.untrusted import average, items, lookup, number, part
 from evengraph.metrics.registry import METRICS
-from evengraph.metrics.significance import ENOUGH_SPLITS, FEWEST_SPLITS, Interval
+from evengraph.metrics.significance import (
+    ENOUGH_SPLITS,
+    FEWEST_SPLITS,
+    Interval,
+    share_interval,
+)
 from evengraph.report.charts import COLOURS
 from evengraph.report.markup import decimals, integer, plural
 
@@ -124,17 +130,53 @@ class Score(NamedTuple):
         return None if self.mean is None or paper is None else self.mean - paper
 
 
+class Hits(NamedTuple):
+    """How many nodes are of a class, how many are predicted as it, and how many are both."""
+
+    hits: float
+    size: float
+    guessed: float
+    weight: float = 1.0  # different nodes among these, as a fraction: test sets may share some
+
+    @classmethod
+    def of(cls, matrix: Sequence[Any], index: int) -> Self:
+        """Of a class in a confusion matrix."""
+        row = [max(number(lookup(matrix, index, k)) or 0.0, 0.0) for k in range(len(matrix))]
+        column = [max(number(lookup(line, index)) or 0.0, 0.0) for line in matrix]
+        return cls(row[index] if index < len(row) else 0.0, math.fsum(row), math.fsum(column))
+
+    def share(self, count: float, of: float) -> tuple[float | None, Interval | None]:
+        """A share in percent with its 95% interval."""
+        ends = share_interval(self.weight * count, self.weight * of)
+        return 100 * count / of if of else None, ends and (100 * ends[0], 100 * ends[1])
+
+    @property
+    def recall(self) -> str:
+        """Share of the nodes of the class that are found, in percent."""
+        return with_interval(*self.share(self.hits, self.size))
+
+    @property
+    def precision(self) -> str:
+        """Share of the nodes predicted as the class that are of it, in percent."""
+        return with_interval(*self.share(self.hits, self.guessed))
+
+    @property
+    def f1(self) -> str:
+        """Harmonic mean of both, in percent."""
+        both = self.size + self.guessed
+        return decimals(200 * self.hits / both if both else None)
+
+
 @dataclass(frozen=True)
 class ClassScores:
-    """A class of a result; recall, F1 and precision in percent for each run."""
+    """A class of a result, with its recall in percent in each run, and its nodes in all of them."""
 
     index: int  # label in the graph
     name: str
     count: float | None  # training nodes
     minority: bool
     recalls: list[float | None]
-    f1s: list[float | None]
-    precisions: list[float | None]
+    pooled: Hits
 
 
 RANKING = "positive_average_precision"
@@ -206,19 +248,19 @@ class ResultView:
         for index, count in enumerate(counts):
             named = lookup(self.content, "dataset", "class_names", index)
             name = (named.strip() if isinstance(named, str) else "") or f"class {index}"
-            recalls, f1s = (
-                [number(lookup(run, "per_class", key, index)) for run in self.runs]
-                for key in ("recall", "f1")
+            each = [Hits.of(matrix, index) for matrix in self._matrices]
+            recalls = [one.share(one.hits, one.size)[0] for one in each]
+            if not each:
+                recalls = [number(lookup(r, "per_class", "recall", index)) for r in self.runs]
+            rows.append(
+                ClassScores(index, name, count, index in rare, recalls, self._pooled([index]))
             )
-            precisions = [_precision(run, index) for run in self.runs]
-            scores = recalls, f1s, precisions
-            rows.append(ClassScores(index, name, count, index in rare, *scores))
         return sorted(rows, key=lambda row: (row.count is None, -(row.count or 0.0), row.index))
 
     @cached_property
     def confusion(self) -> list[list[float]]:
         """Confusion matrices of all runs, summed, in the order of `classes`; empty without any."""
-        matrices = [matrix for run in self.runs if (matrix := items(run, "confusion_matrix"))]
+        matrices = self._matrices
 
         def count(true: int, guess: int) -> float:
             values = (number(lookup(matrix, true, guess)) or 0.0 for matrix in matrices)
@@ -227,70 +269,124 @@ class ResultView:
         order = [row.index for row in self.classes] if matrices else []
         return [[count(true, guess) for guess in order] for true in order]
 
-    @property
-    def verdict(self) -> list[str]:
-        """What the test says, compared with chance; nothing without scores."""
-        rare = [row for row in self.classes if row.minority]
-        if self.is_two_class:  # the ranking against the base rate, decisions at the threshold
-            name = f"class {rare[0].name}" if rare else "the rarer class"
-            mean, chance = self.score(RANKING).mean, self.at_threshold("base_rate")
-            against = "" if chance is None else f"; a random ranking has {decimals(chance)}%"
-            found = [f"Average precision for {name} is {decimals(mean)}% on test nodes{against}."]
-            recall, precision = self.at_threshold("recall"), self.at_threshold("precision")
-            if recall is not None and precision is not None:
-                text = f"At the threshold, {decimals(recall)}% of {name} is found and "
-                found.append(f"{text}{decimals(precision)}% of the alarms are correct.")
-            return found
-        mean = self.score("balanced_accuracy").mean
-        if mean is None or not self.classes:
-            return []
-        guess = decimals(100 / len(self.classes))
-        found = [f"Balanced accuracy is {decimals(mean)}% on test nodes; guessing gives {guess}%."]
-        if (recall := average(average(row.recalls) for row in rare)) is not None:
-            several = f"Mean recall of the {len(rare)} minority classes"
-            of = f"Recall of class {rare[0].name}" if len(rare) == 1 else several
-            found.append(f"{of} is {decimals(recall)}%.")
+    @cached_property
+    def _matrices(self) -> list[Sequence[Any]]:
+        """Confusion matrices of the runs; of two classes at the threshold, as `predict` decides."""
+        found = []
+        for run in self.runs:
+            matrix: Sequence[Any] = items(run, "confusion_matrix")
+            names = ("positive", "nodes", "positives", "flagged", "found")
+            values = [number(lookup(run, "decision", name)) for name in names]
+            positive, nodes, size, flagged, hits = (value or 0.0 for value in values)
+            if None not in values:
+                matrix = [[nodes - size - flagged + hits, flagged - hits], [size - hits, hits]]
+                matrix = matrix if positive else [row[::-1] for row in matrix[::-1]]
+            found += [matrix] if matrix else []
         return found
 
-    def at_threshold(self, name: str) -> float | None:
-        """A quantity at the test nodes' own base rate, in percent, averaged over seeds."""
-        value = average(number(lookup(run, "base_rates", 0, name)) for run in self.runs)
-        return None if value is None else 100 * value
+    def _pooled(self, classes: Sequence[int]) -> Hits:
+        """The nodes of some classes in all test sets; a hit has its own class predicted."""
+        each = [Hits.of(matrix, index) for matrix in self._matrices for index in classes]
+        hits, size, guessed = (math.fsum(one[place] for one in each) for place in range(3))
+        distinct = number(self.content.get("distinct"))
+        return Hits(hits, size, guessed, distinct or 1 / max(len(self.runs), 1))
 
     @property
-    def base_rates(self) -> list[tuple[str, list[float | None]]]:
-        """A caption and values per share of the rarer class, that of the test nodes first."""
-        sweeps = [rates for run in self.runs if (rates := items(run, "base_rates"))]
-        factors = {"alarms": 1000, "precision": 100, "average_precision": 100}
-        factors |= {"cost": 1000} if self.at_threshold("cost") is not None else {}
+    def positive(self) -> ClassScores | None:
+        """The class to find: of two the positive one, of more the only minority class."""
+        index = number(lookup(self.runs, 0, "decision", "positive"))
+        found = [r for r in self.classes if (r.minority if index is None else r.index == index)]
+        return found[0] if len(found) == 1 else None
+
+    @property
+    def positive_name(self) -> str | None:
+        """The name of that class."""
+        return None if self.positive is None else self.positive.name
+
+    @property
+    def verdict(self) -> list[str]:
+        """What the test says, in counts and compared with chance; nothing without scores."""
+        one, rare = self.positive, [row.index for row in self.classes if row.minority]
+        pooled = self._pooled([one.index] if one else rare)
+        name = one.name if one else f"nodes of {len(rare)} minority classes"
+        found = [] if not pooled.size else [self._found(pooled, name)]
+        if self.is_two_class:
+            rate = pooled.size / total if (total := sum(map(sum, self.confusion))) else None
+            chance = "" if rate is None else f"; a random ranking has {decimals(100 * rate)}%"
+            return [*found, f"Average precision is {self.average_precision}{chance}."]
+        mean = self.score("balanced_accuracy").mean
+        if mean is None or not self.classes:
+            return found
+        guess = decimals(100 / len(self.classes))
+        return [*found, f"Balanced accuracy is {decimals(mean)}%; guessing gives {guess}%."]
+
+    def _found(self, pooled: Hits, name: str) -> str:
+        """Such as `Found 15 of 15 fraud (95% interval 78% to 100%) in 3 test sets; 15 of ...`."""
+        wrong, texts = pooled.guessed - pooled.hits, []
+        for count, of, word in (
+            (pooled.hits, pooled.size, "95% interval "),
+            (wrong, pooled.guessed, ""),
+        ):
+            _, ends = pooled.share(count, of)
+            texts.append("" if ends is None else f" ({word}{ends[0]:.0f}% to {ends[1]:.0f}%)")
+        counts = f"{integer(wrong)} of {integer(pooled.guessed)} alarms are false{texts[1]}"
+        return (
+            f"Found {integer(pooled.hits)} of {integer(pooled.size)} {name}{texts[0]} in "
+            f"{plural(len(self.runs), 'test set')}; {counts if pooled.guessed else 'no alarms'}."
+        )
+
+    @property
+    def average_precision(self) -> str:
+        """That of the positive class in percent, with its interval on the test nodes."""
+        score = self.score(RANKING)
+        ends = [average(number(lookup(r, "interval", k)) for r in self.runs) for k in (0, 1)]
+        between = (
+            "" if None in ends else f" (95% interval {decimals(ends[0])} to {decimals(ends[1])})"
+        )
+        return f"{decimals(score.mean)}%{between}"
+
+    @property
+    def thresholds(self) -> list[list[str]]:
+        """Rule, threshold, alarms, found, missed, precision and cost, the highest first."""
         rows = []
-        for index, entries in enumerate(zip(*sweeps, strict=False)):
-            means = {
-                name: average(number(lookup(entry, name)) for entry in entries)
-                for name in ("base_rate", *factors)
-            }
-            if (share := means.pop("base_rate")) is not None:
-                values = [None if m is None else factors[name] * m for name, m in means.items()]
-                rows.append((f"{100 * share:.3g}%{'' if index else ' (test nodes)'}", values))
+        for row in items(self.content, "decision", "options"):
+            names = ("threshold", "flagged", "found", "positives", "cost")
+            value, flagged, found, size, cost = (number(lookup(row, name)) for name in names)
+            if None in (value, flagged, found, size):
+                continue
+            hits = Hits(found or 0.0, size or 0.0, flagged or 0.0)
+            cells = [decimals(value, 3), integer(flagged), integer(found)]
+            cells += [integer((size or 0.0) - (found or 0.0)), hits.precision]
+            mark = " (in use)" if lookup(row, "chosen") is True else ""
+            rows.append(
+                [f"{lookup(row, 'rule')}{mark}", *cells, *([] if cost is None else [integer(cost)])]
+            )
         return rows
 
     @property
-    def base_rate_heads(self) -> list[str]:
-        """Heads of the table of base rates."""
-        heads = ["if the rarer class is", "alarms per 1,000", "precision, %", "AP, %"]
-        return [*heads, *(["cost per 1,000"] if self.at_threshold("cost") is not None else [])]
+    def threshold_heads(self) -> list[str]:
+        """Heads of the table of thresholds."""
+        heads = ["chosen for", "from", "alarms", "found", "missed", "precision, %"]
+        return [
+            *heads,
+            *(["cost"] if any(len(row) > len(heads) for row in self.thresholds) else []),
+        ]
 
     @property
-    def threshold(self) -> str:
-        """What the threshold is by which base rates are computed, and what they assume."""
-        recall = self.at_threshold("recall")
-        miss, alarm = (number(lookup(self.content, "costs", key)) for key in ("miss", "alarm"))
-        goal = "best F1 on validation nodes"
-        if miss is not None and alarm is not None:
-            goal = f"lowest cost on validation nodes (a miss costs {miss:g}, an alarm {alarm:g})"
-        found = "an undefined part" if recall is None else f"{recall:.1f}%"
-        text = f"The threshold has the {goal}; it finds {found} of the rarer class at any share"
-        return f"{text}, if nodes of a class look the same."
+    def effort(self) -> tuple[str, ...]:
+        """Heads of what fits took; a choice among methods has no epochs."""
+        return ("seconds",) if self.summaries else ("best epoch", "epochs", "seconds")
+
+    @property
+    def chosen(self) -> str:
+        """What the model is, in one line: the first words of its summary, or its idea."""
+        lines = [re.sub(r" \(validation .*", "", lines[0]) for _, lines in self.summaries]
+        texts = [text.split("hose ", 1)[-1] for text in lines]
+        idea = self.method.get("summary")
+        if texts:
+            split = " (first split)" if len(set(texts)) > 1 else ""
+            return f"{self.method.get('title') or 'The model'}{split}: {texts[0].rstrip('.')}."
+        return f"Method: {idea}" if isinstance(idea, str) and idea else ""
 
     @property
     def summaries(self) -> list[tuple[str, list[str]]]:
@@ -314,14 +410,6 @@ class ResultView:
         ]
 
 
-def _precision(run: Content, index: int) -> float | None:
-    """Share of the nodes predicted as a class that are of it; `None` if there are none."""
-    matrix = items(run, "confusion_matrix")
-    predicted = math.fsum(max(number(lookup(line, index)) or 0.0, 0.0) for line in matrix)
-    hits = number(lookup(matrix, index, index))
-    return None if hits is None or predicted <= 0 else 100 * hits / predicted
-
-
 # words of a comparison and what they mean
 TERMS = {
     "95% interval": "Of a mean: Student's t over splits. Of a difference: the same over the "
@@ -330,9 +418,8 @@ TERMS = {
     "Significant": "The corrected interval of the difference excludes 0.",
     "On these nodes": "Significant for the labelled nodes of this graph, with an interval that "
     "does not allow for shared nodes; less certain for other nodes.",
-    "ECE": "Expected calibration error: how far confidence is from accuracy. Calibrated: after "
-    "temperature scaling, which changes no decision; shifted: with a shift of each class as well, "
-    "which may. Both use validation nodes.",
+    "ECE": "Expected calibration error: how far confidence is from accuracy, as predicted and "
+    "after calibration on held-out nodes.",
 }
 _STRENGTH = {"clear": "significant", "here": "on these nodes", "noise": "not significant"}
 
