@@ -20,11 +20,11 @@ from time import perf_counter
 import torch
 
 from benchmarks.timing import table
+from benchmarks.toy_on_disk import pack_toy
 from evengraph.core.machine import format_size, parse_size
 from evengraph.core.task import Task
 from evengraph.disk import PackedGraph, unpack_graph
 from evengraph.disk.models import DiskGraph, write_predictions
-from evengraph.disk.packing import pack_toy
 from evengraph.disk.propagation import Walk
 from evengraph.methods import METHODS
 from evengraph.metrics.multiclass import balanced_accuracy, confusion_matrix

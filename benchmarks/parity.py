@@ -23,11 +23,11 @@ from time import perf_counter
 import torch
 
 from benchmarks.timing import table
+from benchmarks.toy_on_disk import pack_toy
 from evengraph.core.machine import parse_size
 from evengraph.datasets import load
 from evengraph.disk import PackedGraph, is_packed, pack_graph, unpack_graph
 from evengraph.disk.models import DiskGraph
-from evengraph.disk.packing import pack_toy
 from evengraph.methods import METHODS
 from evengraph.metrics.multiclass import balanced_accuracy, confusion_matrix
 from evengraph.pipeline.executor import describe

@@ -39,26 +39,24 @@ def test_two_tables_and_parts_of_tables_are_packed(shop):
     assert PackedGraph.open("a").content_hash == PackedGraph.open("b").content_hash
 
 
-def test_generated_graphs_have_any_size(shop, capsys):
-    options = ["--nodes", 300, "--degree", 6, "--features", 9, "--classes", 3, "--dtype", "float16"]
-    assert call("pack", "toy", *options, "--out", "toy") == 0
+def test_a_data_set_is_packed_in_half_precision(shop, capsys):
+    assert call("pack", "toy", "--dtype", "float16", "--out", "toy") == 0
     packed = PackedGraph.open("toy")
-    assert packed.x.shape == (300, 9)
+    assert packed.x.shape == (2000, 256)
     assert packed.x.dtype == np.float16
-    assert packed.num_classes == 3
-    assert "300 nodes" in capsys.readouterr().out
+    assert "2,000 nodes" in capsys.readouterr().out
 
 
 def test_a_large_packed_graph_is_inspected_without_being_read(shop, capsys, monkeypatch):
-    assert call("pack", "toy", "--nodes", 400, "--out", "toy") == 0
+    assert call("pack", "toy", "--out", "toy") == 0
     monkeypatch.setattr("evengraph.cli.inspect.LARGE", 10)
     monkeypatch.setattr("evengraph.cli.opening.open_data", None)
     capsys.readouterr()
     assert call("inspect", "toy") == 0
     shown = capsys.readouterr().out
-    assert "400 nodes" in shown
+    assert "2,000 nodes" in shown
     assert "in memory, or on disk" in shown
     assert call("inspect", "toy", "--labelled", 0.1) == 2
     assert "it takes no other option than --json" in capsys.readouterr().err
     assert call("inspect", "toy", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["num_nodes"] == 400
+    assert json.loads(capsys.readouterr().out)["num_nodes"] == 2000

@@ -41,7 +41,8 @@ from pathlib import Path
 
 from evengraph.disk import PackedGraph
 from evengraph.methods import Boosting
-from evengraph.disk.packing import pack_toy
+from evengraph.datasets import toy
+from evengraph.disk import pack_graph
 from evengraph.disk.models import DiskGraph
 from evengraph.splits import Natural
 
@@ -54,7 +55,7 @@ def resident(name):
 def growth(count, memory):
     folder = Path(sys.argv[1]) / str(count)
     if not folder.exists():
-        pack_toy(folder, num_nodes=count, degree=1, num_features=128, memory=10**8)
+        pack_graph(toy(count, count, 128, 5), folder)
     disk = DiskGraph.open(PackedGraph.open(folder), memory)
     task = Natural(train=0.8, val=0.1)(disk.labels(), seed=0)
     Path("/proc/self/clear_refs").write_text("5")  # forgets the peak
@@ -270,12 +271,9 @@ def test_the_same_nodes_are_predicted_once(tmp_path):
     assert torch.equal(disk.predict_nodes(method, nodes), whole(disk, method)[5:10])
 
 
-def test_a_semantic_view_that_does_not_fit_is_refused(tmp_path):
-    disk = opened(toy(300, 600, 4, 2), tmp_path / "graph", memory=60_000)
-    task = split_of(disk)
-    with pytest.raises(ValueError, match="semantic view of 300 nodes takes about 879 KiB"):
-        disk.fit(Unison(views="structural,semantic"), task, progress=False)
-    methods = IceBerg(), Unison(components=8)  # whose rows are not wider with the features
+def test_rows_of_views_are_not_wider_with_the_features(tmp_path):
+    disk = opened(toy(300, 600, 4, 2), tmp_path / "graph")
+    methods = IceBerg(), Unison(components=8)
     wide, narrow = (learner_of(each, disk.space).row_width(400) for each in methods)
     assert narrow < wide == 400
 
@@ -313,19 +311,15 @@ def test_two_processes_have_the_result_of_one(tmp_path, monkeypatch, limits):
 
 def test_two_processes_share_propagation_and_rank_a_rare_class(tmp_path):
     pack_graph(toy(240, 700, 12, 2), tmp_path / "graph")
-    methods = [Unison(views="structural,semantic,ego", members=1, hidden=8, **QUICK)]
+    methods = [Unison(members=1, hidden=8, **QUICK)]
     (one,) = fit(ALONE, tmp_path / "graph", methods, {})
     shutil.rmtree(tmp_path / "graph" / "propagated")
     (two,), _ = run_ranks(tmp_path / "ranks", fit, tmp_path / "graph", methods, {})
     assert two[1] == pytest.approx(one[1])
     torch.testing.assert_close(two[2], one[2], rtol=1e-4, atol=1e-5)
     paths = (tmp_path / "graph" / "propagated").rglob("*.npy")
-    assert {path.name[:21] for path in paths} == {
-        "columns-000000-000006",
-        "columns-000006-000012",
-    } | {
-        "columns-000000-000012"  # the semantic view, by the first process alone
-    }
+    names = {path.name[:21] for path in paths}
+    assert names == {"columns-000000-000006", "columns-000006-000012"}
 
 
 def test_stored_features_are_used_as_they_were_written_and_in_their_own_folder(tmp_path, caplog):

@@ -13,8 +13,6 @@ from evengraph.datasets import toy
 from evengraph.disk import PackedGraph, is_packed, pack, unpack_graph
 from evengraph.disk.engine import find_files
 from evengraph.disk.pack_nodes import NodeTable, fitting_stride
-from evengraph.disk.packing import pack_toy
-from evengraph.inspection import inspect_graph
 from evengraph.tables import UnknownNodeError, open_graph
 
 
@@ -350,44 +348,3 @@ def test_nodes_have_a_limited_number_of_labels_or_none(tmp_path, monkeypatch):
     monkeypatch.setattr("evengraph.disk.pack_nodes.MAX_VALUES", 20)
     with pytest.raises(ValueError, match="column 'label'"):
         packed_tables(tmp_path, nodes.assign(label=np.repeat(np.arange(30), 2)), edges)
-
-
-def test_a_generated_graph_is_like_the_one_in_memory(tmp_path):
-    packed = pack_toy(tmp_path / "toy", num_nodes=3000, degree=8, num_features=32, num_classes=4)
-    other = toy(3000, 24_000, 32, 4)
-    assert packed.header["class_counts"] == np.bincount(other.y).tolist()
-    assert 0.95 < packed.num_edges / 24_000 <= 1
-    assert 0.9 < packed.x.mean() / float(other.x.mean()) < 1.1
-    graph = unpack_graph(packed)
-    assert graph.validate()
-    assert not graph.has_self_loops()
-    assert graph.is_undirected()
-    shares = [inspect_graph(g).homophily.edge for g in (graph, other)]
-    assert abs(shares[0] - shares[1]) < 0.03
-
-
-def test_generated_graphs_depend_on_the_seed_alone_and_resume_after_a_kill(tmp_path, monkeypatch):
-    def kill(*_):
-        raise KeyboardInterrupt
-
-    whole = pack_toy(tmp_path / "a", num_nodes=500)
-    others = [pack_toy(tmp_path / "c", num_nodes=500, memory=60_000)]
-    others += [pack_toy(tmp_path / "d", num_nodes=500, seed=1)]
-    assert [other.content_hash == whole.content_hash for other in others] == [True, False]
-    with monkeypatch.context() as patch:
-        patch.setattr("evengraph.disk.packing.word_features", kill)
-        with pytest.raises(KeyboardInterrupt):
-            pack_toy(tmp_path / "b", num_nodes=500)
-    stages = []
-    resumed = pack_toy(tmp_path / "b", num_nodes=500, progress=lambda s, _: stages.append(s))
-    assert "drawing edges" not in stages
-    assert resumed.content_hash == whole.content_hash
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"num_classes": 1}, {"num_nodes": 3}, {"degree": 500}, {"seed": -1}, {"memory": 100}],
-)
-def test_wrong_sizes_are_errors(tmp_path, options):
-    with pytest.raises(ValueError, match=f"{next(iter(options))} must"):
-        pack_toy(tmp_path / "toy", **{"num_nodes": 500} | options)

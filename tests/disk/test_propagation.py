@@ -275,11 +275,11 @@ def test_huge_features_stay_finite(tmp_path):
     assert scale_of(table_of(torch.zeros(5, 2))) == 1
 
 
-NAMES = ("structural", "semantic", "ego")
+NAMES = ("structural", "ego")
 
 
 def new_views(num_features, relations=0):
-    return Views(NAMES, num_features, 256, Diffusion(4, 0.1), 5, relations)
+    return Views(NAMES, num_features, 256, Diffusion(4, 0.1), relations)
 
 
 def test_views_have_the_bits_of_those_in_memory(tmp_path):

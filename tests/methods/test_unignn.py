@@ -370,18 +370,12 @@ def test_readings_of_commands_experiments_and_stores():
     assert resolve(old).method == UniGNN(mean_loss=True)
 
 
-def test_more_pairs_than_memory_are_thinned_and_noted():
-    task = small_task()
-    enough, short = (
-        UniGNN(alpha=2, memory_limit=limit, max_epochs=1).fit(task, seed=0)
-        for limit in (2**30, 8 * (task.graph.num_edges + 2 * task.graph.num_nodes))
-    )
-    structural = (method.quick_.inputs.structural for method in (enough, short))
-    pairs = [matrix.matrix.values().numel() for matrix in structural]
-    assert pairs[1] < pairs[0]
-    assert not any("memory_limit" in note for note in enough.notes_)
-    (note,) = (note for note in short.notes_ if "memory_limit" in note)
-    assert "a node is connected to 2 others at random on average, or fewer" in note
+def test_more_pairs_than_memory_are_refused():
+    method = UniGNN(alpha=2, memory_limit=10_000)
+    with pytest.raises(
+        MemoryError, match=r"at alpha=2 .* Use a smaller alpha or raise memory_limit"
+    ):
+        method.fit(small_task(), seed=0)
 
 
 def test_a_saved_alpha_that_nobody_could_wait_for_is_refused(tmp_path):

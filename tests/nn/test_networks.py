@@ -376,7 +376,7 @@ DIFFUSION = Diffusion(steps=3, teleport=0.2)
 
 
 def views(graph, *names, components=3_000):
-    return Views(names, graph.num_features, components, DIFFUSION, neighbours=5)
+    return Views(names, graph.num_features, components, DIFFUSION)
 
 
 def fitted(graph, name, components=3_000):
@@ -411,7 +411,7 @@ def test_the_ego_view_keeps_hops_apart():
     torch.testing.assert_close(rows, expected, rtol=1e-4, atol=1e-5)
 
 
-NAMES = pytest.mark.parametrize("name", ["structural", "semantic", "ego"])
+NAMES = pytest.mark.parametrize("name", ["structural", "ego"])
 
 
 @NAMES
@@ -428,9 +428,9 @@ def test_fitted_views_give_the_same_rows_again(name, components):
 
 def test_views_come_in_the_order_of_their_names():
     graph = small_task().graph
-    three = views(graph, "ego", "semantic", "structural")
-    rows = three(graph, fit=True)
-    for name, part in zip(three.names, rows, strict=True):
+    both = views(graph, "ego", "structural")
+    rows = both(graph, fit=True)
+    for name, part in zip(both.names, rows, strict=True):
         alone = fitted(graph, name)
         torch.testing.assert_close(part[:, : alone.shape[1]], alone)
         assert not part[:, alone.shape[1] :].any()
@@ -449,8 +449,8 @@ def test_relations_extend_the_ego_view_alone():
     related.relation_index = torch.stack([(source > target).long(), source, target])
     related.num_relations = 2
     width = task.graph.num_features
-    apart = Views(["structural", "ego"], width, 6 * width, Diffusion(5, 0.1), 5, 2)
-    plain = Views(["structural", "ego"], width, 6 * width, Diffusion(5, 0.1), 5)
+    apart = Views(["structural", "ego"], width, 6 * width, Diffusion(5, 0.1), 2)
+    plain = Views(["structural", "ego"], width, 6 * width, Diffusion(5, 0.1))
     ours, before = apart(related, fit=True), plain(task.graph, fit=True)
     assert torch.equal(ours[0, :, :width], before[0, :, :width])
     assert len(apart.ego) == 5

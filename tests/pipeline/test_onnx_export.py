@@ -21,7 +21,6 @@ QUICK = {
     "unison": [
         {"hidden": 7, "members": 2, "max_epochs": 12},
         {"views": "ego", "members": 1, "hidden": 5, "max_epochs": 6},
-        {"views": "semantic", "components": 9, "members": 3, "hidden": 5, "max_epochs": 6},
     ],
     "iceberg": [{"hidden": 9, "max_epochs": 12}],
     "doublebalancing": [{"hidden": 9, "max_epochs": 12, "backbone": "sage"}],

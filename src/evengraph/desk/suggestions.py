@@ -197,7 +197,7 @@ def node_rows(graph: Data) -> Tensor:
     if not graph.x.shape[1]:
         return torch.zeros(graph.num_nodes, 1)
     relations = count_relations(graph)
-    views = Views(VIEWS, graph.x.shape[1], COMPONENTS, DIFFUSION, 1, relations)
+    views = Views(VIEWS, graph.x.shape[1], COMPONENTS, DIFFUSION, relations)
     rows: Tensor = torch.cat(list(views(graph, fit=True)), dim=1)
     used = (rows.amin(0) < 0) | (rows.amax(0) > 0)
     return rows[:, used] if used.any() else rows[:, :1]

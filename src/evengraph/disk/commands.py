@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 # options that mean something else here, or that a packed graph does not hold
 OTHERS = ("edges", "type", "edge_time", "directed")
-_generated = partial(typer.Option, rich_help_panel="Generated graphs (toy)")
 
 
 @column_options(*(name for name in COLUMN_HELP if name not in OTHERS))
@@ -49,15 +47,9 @@ def pack(
         str, typer.Option(help="Type of the features: float32 or float16.")
     ] = "float32",
     data_root: DataRoot = None,
-    nodes: Annotated[int | None, _generated(help="Number of nodes.")] = None,
-    degree: Annotated[float, _generated(help="Mean number of neighbours.")] = 20,
-    features: Annotated[int, _generated(help="Number of features.")] = 64,
-    classes: Annotated[int, _generated(help="Number of classes.")] = 5,
-    seed: Annotated[int, _generated(help="Random seed.")] = 0,
 ) -> None:
     """Convert a graph, even one larger than memory, to a folder that all commands take."""
     from evengraph.core.machine import format_size
-    from evengraph.disk.packing import memory_limit, pack_toy
     from evengraph.disk.packing import pack as pack_data
 
     started, arguments = monotonic(), dict[str, Any](columns)
@@ -71,24 +63,9 @@ def pack(
             "'edges-*.parquet'."
         )
     with _progress() as progress:
-        if nodes is not None:
-            if data != ["toy"]:
-                raise ValueError("--nodes is for generated graphs: evengraph pack toy --nodes N.")
-            packed = pack_toy(
-                to,
-                num_nodes=nodes,
-                degree=degree,
-                num_features=features,
-                num_classes=classes,
-                seed=seed,
-                dtype=dtype,
-                memory=memory_limit(memory),
-                progress=progress,
-            )
-        else:
-            arguments |= {"memory": memory, "dtype": dtype, "root": data_root, "edges": edges}
-            paths = data[0] if len(data) == 1 else data
-            packed = pack_data(paths, to, progress=progress, **arguments)
+        arguments |= {"memory": memory, "dtype": dtype, "root": data_root, "edges": edges}
+        paths = data[0] if len(data) == 1 else data
+        packed = pack_data(paths, to, progress=progress, **arguments)
     print_notes(packed.header["notes"], err)
     size = format_size(sum(path.stat().st_size for path in packed.path.iterdir()))
     counts = (

@@ -9,13 +9,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from evengraph.core.errors import one_line_errors
 from evengraph.core.lazy import is_packed
 from evengraph.core.machine import available_memory, parse_size
 from evengraph.datasets import DATASETS, load
-from evengraph.datasets.toy import PairSampler, class_sizes, word_features, word_orders, word_ranks
 from evengraph.disk.engine import (
     STREAMED,
     Engine,
@@ -38,7 +35,7 @@ from evengraph.disk.pack_nodes import (
     write_roles,
     write_structural,
 )
-from evengraph.disk.packed_graph import ArrayFile, PackedGraph, Progress, no_progress
+from evengraph.disk.packed_graph import PackedGraph, Progress, no_progress
 from evengraph.tables import NoteKind, TableColumns, open_graph
 from evengraph.tables.cells import check_columns, location
 from evengraph.tables.columns import (
@@ -56,9 +53,6 @@ from evengraph.tables.read import table_suffix
 BASE = 2**29  # memory of the process before it reads anything: Python, torch and Arrow
 ENGINE_SHARE = 0.75  # of the other memory for DuckDB; the rest is for batches of rows
 Tables = str | Path | Sequence[str | Path]
-NODE_BYTES = 100  # of a node: class, popularity, order by class, and copies while they are made
-# drawn at once: the same for any memory, so that the graph is the same
-BLOCK_PAIRS, BLOCK_ROWS = 1 << 20, 1 << 17
 
 
 @dataclass(kw_only=True)
@@ -314,92 +308,3 @@ def _pack_in_memory(
         columns=asdict(replace(tables.columns, type=None, relations=None)),
         notes=notes,
     )
-
-
-def pack_toy(
-    path: str | Path,
-    *,
-    num_nodes: int,
-    degree: float = 20,
-    num_features: int = 64,
-    num_classes: int = 5,
-    seed: int = 0,
-    homophily: float = 0.8,
-    size_ratio: float = 0.2,
-    dtype: str = "float32",
-    memory: int = 2**31,
-    progress: Progress = no_progress,
-) -> PackedGraph:
-    """Generate a graph as `evengraph.datasets.toy` does, but in blocks, and pack it.
-
-    Repeated edges are merged and not replaced, so the mean degree is a little lower.
-
-    Args:
-        path: The folder to write; it must not exist.
-        num_nodes: N.
-        degree: Mean number of neighbours.
-        num_features: Size of the vocabulary.
-        num_classes: At least two.
-        seed: Seed of the generator.
-        homophily: Share of the edges that stay within a class.
-        size_ratio: Smallest class over largest class.
-        dtype: float32 or float16, of the features.
-        memory: Bytes to use.
-        progress: Called with the name of a stage and the share of it that is done.
-    """
-    for valid, message in (
-        (num_classes >= 2, f"num_classes must be at least 2, got {num_classes}."),
-        (num_nodes >= num_classes, f"num_nodes must be at least {num_classes}, got {num_nodes}."),
-        (num_features >= 1, f"num_features must be at least 1, got {num_features}."),
-        (0 <= degree < num_nodes, f"degree must lie in [0, {num_nodes}), got {degree}."),
-        (seed >= 0, f"seed must not be negative, got {seed}."),
-        (
-            NODE_BYTES * num_nodes < memory,
-            f"memory must be above {NODE_BYTES} bytes per node, got {memory} for {num_nodes}.",
-        ),
-    ):
-        if not valid:
-            raise ValueError(message)
-    streams = np.random.default_rng(seed).spawn(3)
-    sizes = class_sizes(num_nodes, num_classes, size_ratio)
-    labels = np.repeat(np.arange(num_classes), sizes)
-    streams[0].shuffle(labels)
-    options = {"degree": degree, "features": num_features, "classes": num_classes, "seed": seed}
-    source = {"data": "toy", "nodes": num_nodes, **options, "dtype": dtype, "ratio": size_ratio}
-    with PackWriter(path, source | {"homophily": homophily}) as writer:
-        if not writer.is_done("edges"):
-            draw = PairSampler(streams[1], labels, sizes, homophily)
-            _draw_edges(writer, draw, round(num_nodes * degree / 2), memory // 2, progress)
-            writer.finish("edges")
-        orders = word_orders(streams[2], num_features, num_classes)
-        with ArrayFile(writer.folder / "x.npy", dtype, num_features) as x:
-            for start in range(0, num_nodes, BLOCK_ROWS):
-                progress("drawing features", start / num_nodes)
-                block = labels[start : start + BLOCK_ROWS]
-                rank = word_ranks(streams[2], len(block), num_features)
-                x.append(word_features(streams[2], block, rank, orders))
-        writer.write("y", labels.astype(np.int32))
-        writer.write("ids", np.arange(num_nodes))
-        progress("writing checksums", None)
-        names = [str(label) for label in range(num_classes)]
-        return writer.publish(name="toy", class_names=names, class_counts=sizes.tolist(), notes=[])
-
-
-def _draw_edges(
-    writer: PackWriter, draw: PairSampler, num_pairs: int, memory: int, progress: Progress
-) -> None:
-    from pyarrow import Table
-
-    num_nodes = len(draw.labels)
-    engine = Engine(writer.folder / "work.duckdb", memory, progress)
-    try:
-        engine.run("CREATE OR REPLACE TABLE links (s BIGINT, t BIGINT)")
-        for start in range(0, num_pairs, BLOCK_PAIRS):
-            progress("drawing edges", start / num_pairs)
-            ends = np.divmod(draw(min(BLOCK_PAIRS, num_pairs - start)), num_nodes)
-            engine.connection.register("pairs", Table.from_arrays(ends, names=["s", "t"]))
-            engine.run("INSERT INTO links SELECT * FROM pairs", ordered=False)
-            engine.connection.unregister("pairs")
-        write_edges(engine, writer, num_nodes, weighted=False)
-    finally:
-        engine.close()

@@ -35,7 +35,7 @@ from evengraph.disk.tables import (
     scaled_table,
     wait_until,
 )
-from evengraph.nn.members import HOPS, LENGTH, Components, Views, averaged_over_similar
+from evengraph.nn.members import HOPS, LENGTH, Components, Views
 from evengraph.ops.features import EXTRA, LARGEST, SEED, eigenvectors
 from evengraph.ops.sparse import csr, product
 from evengraph.training.ranks import ALONE, Ranks
@@ -57,7 +57,6 @@ VERSION = "1"  # of the results; incremented when the same input gives other num
 MOST_ROWS, LEAST_ROWS = 2**14, 2**8  # of a block
 ROWS_SHARE = 64  # of the memory are in a block; reading and evaluating it takes several copies
 ONE = torch.tensor(1.0)
-SIMILAR_BYTES = 3_000  # per node, while similar nodes are searched for
 
 
 class Operator:
@@ -206,19 +205,6 @@ class Workspace:
         self.ranks.each(compute, strips)
         if not self.ranks.is_alone:  # the last strip was another's
             self.progress(stage, 1.0)
-        return self._complete(result)
-
-    def store(self, name: str, table: Table, compute: Callable[[Tensor], Tensor]) -> Table:
-        """What is computed from all rows in memory, as many rows, unless it is stored already."""
-        key = joined_hash(VERSION, self.mark, name, table.content_hash)
-        result = ColumnTable(self.folder / key[:24], table.shape, key)
-
-        def write() -> None:
-            if self._gaps(result):
-                self._check_disk(table, table.shape[1])
-                result.write(0, compute(self.load(table, slice(0, table.shape[1]))).cpu().numpy())
-
-        self.ranks.once(write)
         return self._complete(result)
 
     def _strips(self, result: ColumnTable) -> list[slice]:
@@ -409,18 +395,13 @@ def _weighted_mean(table: Table, mean: Callable[[Tensor], Tensor]) -> Tensor:
 
 
 def view_tables(views: Views, x: Table, space: Workspace, *, fit: bool = False) -> dict[str, Table]:
-    """The tables of `Views.forward`, by name of the view; `fit` finds components and scales first.
-
-    The semantic view compares nodes in memory: leave it out of `views` where N is large.
-    """
+    """The tables of `Views.forward`, by name of the view; `fit` finds components first."""
     tables: dict[str, Table] = {}
-    if {"structural", "semantic"} & set(views.names):
+    if "structural" in views.names:
         walk = Walk("symmetric", *views.diffusion)
         tables["structural"] = component_table(
             views.structural, x, space, walk, fit=fit, stage="structural view"
         )
-    if "semantic" in views.names:
-        tables["semantic"] = _semantic(views, tables["structural"], space, fit)
     if "ego" in views.names:
         if len(views.ego) > HOPS + 1:
             raise ValueError("Relations are not available for graphs on disk.")
@@ -434,24 +415,3 @@ def view_tables(views: Views, x: Table, space: Workspace, *, fit: bool = False) 
         scale = torch.tensor(1 / math.sqrt(len(views.ego)))
         tables["ego"] = scaled_table(joined, torch.zeros(joined.shape[1]), scale)
     return {name: tables[name] for name in views.names}
-
-
-def _semantic(views: Views, structural: Table, space: Workspace, fit: bool) -> Table:
-    needed = SIMILAR_BYTES * structural.shape[0]
-    if needed > space.memory:
-        raise ValueError(
-            f"The semantic view of {structural.shape[0]:,} nodes takes about "
-            f"{format_size(needed)} of memory, got {format_size(space.memory)}; use a model "
-            "without it (views=structural,ego)."
-        )
-
-    def average(rows: Tensor) -> Tensor:
-        space.progress("semantic view", 0.0)
-        rows = averaged_over_similar(rows, views.neighbours)
-        space.progress("semantic view", 1.0)
-        return rows
-
-    rows = space.store(f"semantic {views.neighbours}", structural, average)
-    if fit:
-        views.semantic_scale = space.ranks.once(lambda: scale_of(rows))
-    return scaled_table(rows, torch.zeros(rows.shape[1]), views.semantic_scale)

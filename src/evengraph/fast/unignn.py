@@ -4,7 +4,6 @@
 - The pass with dropout computes the logits of the few nodes in the loss, and the last layer at
   their neighbours only.
 - Clusters are sorted once, so that propagating over them is two linear passes.
-- A_struct is thinned to `memory_limit`.
 - Nodes of the training graph keep inputs and clusters that are there already.
 - On a GPU several fits are one batch.
 """
@@ -20,7 +19,6 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 
-from evengraph.core.machine import format_size
 from evengraph.core.task import Task
 from evengraph.fast.dropout import Noise, relu_dropout
 from evengraph.fast.kmeans import batched_kmeans
@@ -46,7 +44,7 @@ from evengraph.ops.sparse import (
     sparsify,
     undirected_adjacency,
 )
-from evengraph.ops.structural import bounded_path_weights
+from evengraph.ops.structural import path_weights
 
 CROWDED = 0.5  # share of the nodes in one cluster that is worth a note
 LARGE = 2**16
@@ -147,7 +145,7 @@ class _Quick(NamedTuple):
 def _set_fitted(method: Any, net: UnifiedNetwork, graph: Data, inputs: Connectivity) -> None:
     method.net_, method.graph_ = net.shared[0], graph
     method.quick_ = _Quick(net, graph, inputs)
-    method.notes_ = [*([inputs.note] if inputs.note else []), *net.crowded_layers()]
+    method.notes_ = list(net.crowded_layers())
 
 
 def _quick(method: Any) -> _Quick:
@@ -175,21 +173,15 @@ def inputs_and_clusters(
 
 
 def connect(method: Any, graph: Data) -> Connectivity:
-    """The network's view of a graph; A_struct is thinned where it exceeds `memory_limit`."""
-    device, x, note = graph.x.device, sparsify(graph.x.float()), ""
+    """The network's view of a graph."""
+    device, x = graph.x.device, sparsify(graph.x.float())
     matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
     adjacency = structural = propagation_matrix(matrix, device)
     if method.alpha_ > 1:
-        paths, thinning = bounded_path_weights(matrix, method.alpha_, method.memory_limit)
+        paths = path_weights(matrix, method.alpha_, method.memory_limit)
         structural = propagation_matrix(paths, device)
-        if thinning is not None:
-            note = (
-                f"The pairs of nodes up to alpha={method.alpha_} steps apart exceed memory_limit "
-                f"({format_size(method.memory_limit)}): besides its neighbours, a node is "
-                f"connected to {thinning.limit:,} others at random on average, or fewer."
-            )
     along_paths = structural @ x if isinstance(x, Tensor) else None
-    return Connectivity(x, structural, adjacency, along_paths, note)
+    return Connectivity(x, structural, adjacency, along_paths)
 
 
 def _selection(method: Any, task: Task) -> Callable[[Tensor], Examples]:
@@ -223,7 +215,6 @@ class Connectivity(NamedTuple):
     structural: Sparse
     adjacency: Sparse
     along_paths: Tensor | None = None  # A_struct X of dense features, propagated only once
-    note: str = ""  # what a user should know about the matrices
 
 
 class UnifiedNetwork(nn.Module):

@@ -73,9 +73,7 @@ class UniGNN(UnifiedMethod):
         hidden: Width of every layer.
         dropout: Dropout rate after each layer.
         memory_limit: Bytes that the structural adjacency may take in the quick form; fitting needs
-            about four times. Where more pairs are alpha steps apart, a random part of those beyond
-            direct neighbours is connected, with weights that keep the expectation; a note of the
-            fit says how many.
+            about four times. Where more pairs are alpha steps apart, it raises a MemoryError.
         cluster_starts: How often k-means starts anew, the tightest clusters are used; re-clustering
             starts from the previous clusters, once.
         mean_loss: Divide the loss of labelled nodes (Eq. 8) by the sum of their weights.
@@ -103,8 +101,8 @@ class UniGNN(UnifiedMethod):
         the classifier starts like that of the comparison methods. Of epochs with equal validation
         score, patience counts from the first and the model is the latest. Edges are undirected,
         without weights and self-loops.
-        Choices of ours: `alpha="auto"`, thinning by `memory_limit`, a smaller search space, and a
-        patience of 100 (the paper's tables use 1,000). On the CPU the quick form's dropout rate is
+        Choices of ours: `alpha="auto"`, `memory_limit`, a smaller search space, and a patience of
+        100 (the paper's tables use 1,000). On the CPU the quick form's dropout rate is
         a multiple of 1/256. What reproduces: docs/reproduction.md.
 
     Reference:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, cast, final
@@ -20,8 +21,7 @@ from evengraph.ops.losses import balanced_softmax
 from evengraph.training.loop import deferred_interrupts
 from evengraph.training.ranks import MemoryRows, Part, RowSupply, Shard, draw, validation_scores
 
-VIEWS = ("structural", "semantic", "ego")
-DEFAULT_VIEWS = ("structural", "ego")
+VIEWS = ("structural", "ego")
 SPREAD = 4.0  # weight decay of the strictest and of the freest member, relative to the middle
 LABELLED = 2  # labelled nodes per epoch at most, in batches
 VALIDATE_EVERY = 5  # epochs
@@ -52,11 +52,8 @@ class Unison(Method):
     averaged: a network whose validation score is one standard error behind the best gets 1/e of its
     weight, so with few validation nodes the vote is nearly even.
 
-    A third view, Uni-GNN's semantic connectivity, averages the structural view over the most
-    similar nodes; as many networks on the other two do no worse, so it is off by default.
-
     Args:
-        views: Those to use, of `structural,semantic,ego`.
+        views: Those to use, of `structural,ego`.
         members: Networks per view; 0 follows the labels: 5, and 3 from 30 labelled nodes of
             every class on.
         hidden: Width of a network; 0 follows the labels: 256, and 64.
@@ -65,7 +62,6 @@ class Unison(Method):
             follows the labels: 256, and 128.
         steps: Propagation steps of the structural view.
         teleport: Share of a node's own features that each step adds again.
-        neighbours: Most similar nodes that the semantic view averages over.
         batch: Unlabelled nodes per epoch, at random, with at most twice as many labelled ones.
         vote: `validation` weights members by their validation scores, `even` does not.
         stop_early: Keep each network's weights of its best epoch on validation; otherwise their
@@ -73,16 +69,14 @@ class Unison(Method):
 
     Cost:
         O(batch d M h) per epoch for d components and M networks, however large the graph, and
-        O(V d M h) in every fifth for V validation nodes; once O(E d) per propagation step. The
-        semantic view adds O(N^1.5 d) once.
+        O(V d M h) in every fifth for V validation nodes; once O(E d) per propagation step.
 
     Departs:
         `weight_decay` is divided by the number of labelled nodes, since many labels need less; the
         first and the last member of a view have a quarter and four times of it.
 
     Reference:
-        Our own. Double Balancing and decoupled propagation are IceBerg's (Li et al., WWW 2025),
-        the two kinds of connectivity are Uni-GNN's (Alchihabi, Yan and Guo, 2024).
+        Our own. Double Balancing and decoupled propagation are IceBerg's (Li et al., WWW 2025).
     """
 
     _weighted_edges = True
@@ -95,11 +89,11 @@ class Unison(Method):
             **{"views": view, "members": 2, "hidden": 64, "components": 128},
             **{"max_epochs": 100, "stop_early": False},
         }
-        for view in DEFAULT_VIEWS
+        for view in VIEWS
     )
     limits = {
         **dict.fromkeys(("members", "hidden", "components"), 0),
-        **dict.fromkeys(("neighbours", "batch"), 1),
+        "batch": 1,
         **dict.fromkeys(("dropout", "teleport"), "fraction"),
         "steps": (0, MAX_STEPS),
     }
@@ -108,14 +102,13 @@ class Unison(Method):
     weight_decay: float = 2.0
     max_epochs: int = 250
     patience: int = 125
-    views: str = ",".join(DEFAULT_VIEWS)
+    views: str = ",".join(VIEWS)
     members: int = 0
     hidden: int = 0
     dropout: float = 0.5
     components: int = 0
     steps: int = 20
     teleport: float = 0.1
-    neighbours: int = 20
     batch: int = 256
     vote: Literal["validation", "even"] = "validation"
     stop_early: bool = True
@@ -130,6 +123,11 @@ class Unison(Method):
     def graph_defaults(cls, graph: Data) -> dict[str, Any]:
         """Nothing: one setting is used on every graph."""
         return {}
+
+    @classmethod
+    def current_params(cls, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Without that of a view that is gone."""
+        return {name: value for name, value in params.items() if name != "neighbours"}
 
     @property
     def view_names(self) -> list[str]:
@@ -180,7 +178,7 @@ class Unison(Method):
     def _build_network(self) -> nn.Module:
         size, diffusion = self.size, Diffusion(self.steps, self.teleport)
         widths = self.num_features_, size.components
-        views = Views(self.view_names, *widths, diffusion, self.neighbours, self.num_relations_)
+        views = Views(self.view_names, *widths, diffusion, self.num_relations_)
         shape = views.width, size.hidden, self.num_classes_, self.dropout
         return _Network(views, Members(len(self.view_names), size.members, *shape))
 

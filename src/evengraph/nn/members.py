@@ -15,7 +15,6 @@ from torch_geometric.data import Data
 from evengraph.fast.dropout import Share, relu_dropout
 from evengraph.ops.context import forget_of_graph, known_of_graph, once_per_graph
 from evengraph.ops.features import principal_components
-from evengraph.ops.neighbours import neighbour_graph
 from evengraph.ops.sparse import (
     Average,
     LinearMap,
@@ -99,7 +98,6 @@ LARGEST_KEPT = 2**26  # numbers in the views of a graph that are kept for other 
 LENGTH = 0.5  # root mean square length of a view's rows, so that one learning rate suits all graphs
 HOPS = 2  # of the ego view
 SMALLEST_PART = 32  # components of a part of the ego view, however many relations there are
-NEIGHBOUR_STEPS, NEIGHBOUR_TELEPORT = 5, 0.2
 
 
 class Diffusion(NamedTuple):
@@ -149,14 +147,12 @@ def ego_share(components: int, parts: int) -> int:
 
 
 class Views(nn.Module):
-    """Three views of a graph, each a table of rows that networks learn from.
+    """Two views of a graph, each a table of rows that networks learn from.
 
-    Structural: personalised PageRank of the features, what lies near at all distances. Semantic:
-    the structural view, averaged over the nodes most alike, wherever they are. Ego: a node's own
-    features beside the means of its neighbours, one and two steps away, and those of each relation.
+    Structural: personalised PageRank of the features, what lies near at all distances. Ego: a
+    node's own features beside the means of its neighbours, one and two steps away, and those of
+    each relation.
     """
-
-    semantic_scale: Tensor
 
     def __init__(
         self,
@@ -164,16 +160,15 @@ class Views(nn.Module):
         num_features: int,
         components: int,
         diffusion: Diffusion,
-        neighbours: int,
         relations: int = 0,
     ) -> None:
         super().__init__()
-        self.names, self.diffusion, self.neighbours = names, diffusion, neighbours
+        self.names, self.diffusion = names, diffusion
         widths = {}
-        if {"structural", "semantic"} & set(names):
+        if "structural" in names:
             self.structural = Components(num_features, components)
-            widths["structural"] = widths["semantic"] = self.structural.width
-            self.register_buffer("semantic_scale", torch.ones(()))
+            widths["structural"] = self.structural.width
+            self.register_buffer("semantic_scale", torch.ones(()))  # in saved models
         if "ego" in names:
             count = HOPS + 1 + relations
             share = ego_share(components, count)
@@ -207,7 +202,7 @@ class Views(nn.Module):
 
     @property
     def _params(self) -> tuple[Any, ...]:
-        return *self.widths.items(), *self.diffusion, self.neighbours
+        return *self.widths.items(), *self.diffusion
 
     def _fitted(self, graph: Data) -> tuple[Tensor, dict[str, Tensor], tuple[Any, ...]]:
         rows = self._rows(graph, fit=True)
@@ -225,15 +220,10 @@ class Views(nn.Module):
         x = sparsify(graph.x.float())
         matrix = weighted_adjacency(graph)
         views = {}
-        if {"structural", "semantic"} & set(self.names):
+        if "structural" in self.names:
             propagation = propagation_matrix(matrix, graph.x.device)
             spread = partial(diffuse, propagation, **self.diffusion._asdict())
             views["structural"] = self.structural(x, spread, spread if fit else None)  # symmetric
-        if "semantic" in self.names:
-            rows = averaged_over_similar(views["structural"], self.neighbours)
-            if fit:
-                self.semantic_scale = scale_of(rows)
-            views["semantic"] = rows * self.semantic_scale
         if "ego" in self.names:
             views["ego"] = self._ego(x, neighbour_averages(graph, HOPS, union=matrix), fit)
         return torch.stack(
@@ -248,14 +238,6 @@ class Views(nn.Module):
             transposed = partial(_repeat, matrix.transposed_product, steps) if fit else None
             rows.append(part(x, propagate, transposed))
         return torch.cat(rows, dim=1) / math.sqrt(len(rows))
-
-
-def averaged_over_similar(rows: Tensor, neighbours: int) -> Tensor:
-    """Rows, propagated over the graph that joins each to those most like it, (N, d)."""
-    if rows.shape[0] < 2:
-        return rows
-    propagation = propagation_matrix(neighbour_graph(rows.detach(), neighbours), rows.device)
-    return diffuse(propagation, rows, NEIGHBOUR_STEPS, NEIGHBOUR_TELEPORT)
 
 
 def scale_of(rows: Tensor) -> Tensor:

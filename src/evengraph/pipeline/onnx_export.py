@@ -33,7 +33,6 @@ from evengraph.pipeline.model_info import ModelInfo
 
 ABOUT_VIEWS = {
     "structural": "principal components of personalised PageRank of the features",
-    "semantic": "the structural view, averaged over similar nodes",
     "ego": "principal components of the features and of their means over neighbours",
 }
 FEATURES = "encoded features of the node"
