@@ -237,3 +237,16 @@ def test_a_recording_that_fails_leaves_runs_to_plain_steps(monkeypatch):
     monkeypatch.setattr(torch.cuda, "graph", Fails)
     step = loop.Step(lambda: None, torch.optim.Adam([torch.zeros(1, requires_grad=True)]))
     assert loop.recorded(step, None) is step
+
+
+@pytest.mark.parametrize("make", [GCN, UniGNN, lambda: GCN(network="plain")])
+def test_gradients_of_a_recorded_epoch_have_the_strides_of_weights(make):
+    method, task = make(), small_task()
+    reset(method, task)
+    batch = batching(method)([Fit(method, task.hide_test_labels(), seed) for seed in (1, 2)])
+    batch.before(0)
+    weights = list(batch.net.parameters())
+    loss = batch.epoch()[0].sum()
+    for found, weight in zip(loop.gradients_like(loss, weights), weights, strict=True):
+        assert found.stride() == weight.stride()
+        assert found.is_contiguous()

@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
@@ -239,6 +239,17 @@ class Step:
         self.optimizer.step()
 
 
+def gradients_like(loss: Tensor, weights: Sequence[Tensor]) -> list[Tensor | None]:
+    """Gradients with the strides of their weights, as Adam's fused kernel needs them on a GPU."""
+    gradients = torch.autograd.grad(loss, weights, allow_unused=True)
+    return [
+        gradient
+        if gradient is None or gradient.stride() == weight.stride()
+        else torch.empty_like(weight).copy_(gradient)
+        for gradient, weight in zip(gradients, weights, strict=True)
+    ]
+
+
 class RecordedStep:
     """The same, recorded once as a CUDA graph that launches all kernels of an epoch at once."""
 
@@ -251,7 +262,7 @@ class RecordedStep:
         mode = "thread_local"  # other threads may use the GPU meanwhile
         with torch.cuda.graph(self.graph, stream=stream, capture_error_mode=mode):
             loss, score = epoch()
-            gradients = torch.autograd.grad(loss.sum(), weights, allow_unused=True)
+            gradients = gradients_like(loss.sum(), weights)
             self.values = torch.stack([loss.detach(), score.to(loss)])
         for weight, gradient in zip(weights, gradients, strict=True):
             weight.grad = gradient  # overwritten by every replay
