@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import sqlite3
+import struct
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 
 from evengraph.core import files as sqlite_file
 from evengraph.core.files import ATTEMPTS, SqliteFile
+from evengraph.desk.label_file import LabelFile
 from evengraph.lab import store as claims
 from evengraph.lab.store import (
     SCHEMA,
@@ -305,6 +307,58 @@ def base_with(script):
             base.executescript(script)
 
     return write
+
+
+@pytest.mark.parametrize("kind", ["store", "labels"])
+@pytest.mark.parametrize(
+    "script",
+    [
+        "CREATE TRIGGER {0} AFTER INSERT ON {0} BEGIN DELETE FROM {0}; END",
+        "CREATE INDEX more ON {0} (length(hex(zeroblob(100000000))))",
+        "ALTER TABLE {0} ADD COLUMN more TEXT AS (hex(zeroblob(100000000)))",
+        "DROP TABLE {0}; CREATE VIEW {0} AS SELECT * FROM sqlite_master",
+        "CREATE TABLE more (a TEXT CHECK (length(hex(zeroblob(100000000))) > 0))",
+    ],
+    ids=range(5),
+)
+def test_a_schema_of_somebody_else_is_not_used(tmp_path, kind, script):
+    path = tmp_path / "file.sqlite"
+    opened = Store if kind == "store" else LabelFile
+    opened(path)
+    base_with(script.format("runs" if kind == "store" else "events"))(path)
+    with pytest.raises(ValueError, match=r"is not an evengraph .* but another SQLite file"):
+        opened(path)
+
+
+def repeating(path):
+    """A store of a few pages that list one another hundreds of times each: 10**11 rows."""
+    Store(path).add(failed(make_job()))
+    with closing(sqlite3.connect(path)) as base:
+        base.execute("PRAGMA journal_mode = DELETE")
+        (root,) = base.execute("SELECT rootpage FROM sqlite_master WHERE name = 'runs'").fetchone()
+        (size,) = base.execute("PRAGMA page_size").fetchone()
+    content, levels = bytearray(path.read_bytes()), 4
+    count = len(content) // size
+    leaf, pages = (
+        content[(root - 1) * size : root * size],
+        [root, *range(count + 1, count + levels)],
+    )
+    for page, child in zip(pages, [*pages[1:], count + levels], strict=True):
+        cells = (size - 8) // 6  # at most
+        head = struct.pack(">BHHHBI", 5, 0, cells, size - 5, 0, child)
+        cell = struct.pack(">IB", child, 1)
+        block = (head + struct.pack(">H", size - 5) * cells).ljust(size - 5, b"\0") + cell
+        content[(page - 1) * size : page * size] = block
+    content += leaf
+    content[28:32] = struct.pack(">I", count + levels)
+    path.write_bytes(content)
+
+
+def test_rows_are_not_more_than_the_size_of_the_file_allows(tmp_path):
+    repeating(path := tmp_path / "store.sqlite")
+    for read in (Store.rows, lambda store: store.groups([]), lambda store: store.values([])):
+        with pytest.raises(ValueError, match=r"store\.sqlite is damaged: it has more rows than"):
+            read(Store(path))
 
 
 @pytest.mark.parametrize(
@@ -722,8 +776,10 @@ class Refusing:
         if self.calls <= self.times:
             raise sqlite3.OperationalError(self.message)
 
-    def close(self):
+    def close(self, *args):
         pass
+
+    setlimit = set_progress_handler = close
 
 
 @pytest.mark.parametrize(
@@ -766,7 +822,7 @@ def test_a_file_is_read_as_it_is_only_where_it_may_not_be_written(
     if error is None:
         with file.read() as base:
             assert base.execute("SELECT name FROM sqlite_master").fetchall() == [("t",)]
-        assert asked[1] == {"uri": True}  # some builds of SQLite do so unasked
+        assert asked[1]["uri"]  # some builds of SQLite do so unasked
     else:
         with pytest.raises(ValueError, match=f"^Cannot open or write .*: {error}"), file.read():
             pass

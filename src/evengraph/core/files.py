@@ -143,6 +143,9 @@ def _remove_if_free(folder: Path) -> None:
             os.close(handle)
 
 
+UNTRUSTED = "PRAGMA trusted_schema = OFF"
+MOST_BYTES = 2**27  # of a cell in a SQLite file
+FREE_STEPS, STEPS_PER_BYTE = 2 * 10**6, 1  # of SQLite: what rows of a file of that size can take
 ATTEMPTS = 100
 WAIT = 60  # seconds for another process that writes
 
@@ -173,7 +176,9 @@ class SqliteFile:
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
         """A connection whose changes are committed at the end, or undone by an error."""
-        with self._errors(), closing(sqlite3.connect(self.path, timeout=WAIT)) as base:
+        with self._errors(), closing(self._connect(self.path)) as base:
+            base.set_progress_handler(None, 0)  # many rows may be written
+            base.execute(UNTRUSTED)
             _use_log(base)
             base.execute(f"PRAGMA synchronous = {self.synchronous}")
             base.text_factory = _text
@@ -184,6 +189,7 @@ class SqliteFile:
     def read(self) -> Iterator[sqlite3.Connection]:
         """A connection to read from, also where nothing may be written."""
         with self._errors(), closing(self._reader()) as base:
+            base.execute(UNTRUSTED)
             base.text_factory = _text
             yield base
 
@@ -193,9 +199,9 @@ class SqliteFile:
             base.executescript(f"BEGIN IMMEDIATE; {script} COMMIT;")
 
     def _reader(self) -> sqlite3.Connection:
-        base = sqlite3.connect(self.path, timeout=WAIT)
+        base = self._connect(self.path)
         try:
-            base.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            base.execute("SELECT name FROM sqlite_master").fetchone()
         except sqlite3.OperationalError as error:
             base.close()
             log = self.path.with_name(f"{self.path.name}-wal")
@@ -204,7 +210,16 @@ class SqliteFile:
             if log.exists() and log.stat().st_size:  # without it, its rows would be missing
                 text = f"{error}; copy it and {log.name} elsewhere"
                 raise sqlite3.OperationalError(text) from None
-            return sqlite3.connect(f"file:{quote(str(self.path))}?immutable=1", uri=True)
+            return self._connect(f"file:{quote(str(self.path))}?immutable=1", uri=True)
+        return base
+
+    def _connect(self, name: str | Path, **options: Any) -> sqlite3.Connection:
+        """A connection on which a file of others can do no harm: nothing in it is run."""
+        base: sqlite3.Connection = sqlite3.connect(name, timeout=WAIT, **options)
+        base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
+        size = self.path.stat().st_size if self.path.exists() else 0
+        left = iter(range((FREE_STEPS + STEPS_PER_BYTE * size) // 1000))
+        base.set_progress_handler(lambda: next(left, None) is None, 1000)
         return base
 
     @contextmanager
@@ -217,18 +232,38 @@ class SqliteFile:
             except sqlite3.DatabaseError as error:
                 # a damaged schema may put anything into the message
                 reason = "".join(c if c.isprintable() else "?" for c in str(error))
-                if "malformed" in reason:
+                if reason == "interrupted":  # pages that are listed again and again
+                    reason = "it has more rows than its size allows"
+                if "malformed" in reason or "more rows" in reason:
                     raise ValueError(f"{self.path} is damaged: {reason}.") from None
                 if isinstance(error, sqlite3.OperationalError):
                     raise ValueError(f"Cannot open or write {self.path}: {reason}.") from None
                 raise ValueError(f"{self.path} is not an {self.kind}: {reason}.") from None
 
 
-def columns_of(base: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
-    """The tables of a file and their columns."""
-    names = [row[0] for row in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    query = "SELECT name FROM pragma_table_info(?)"
-    return {name: tuple(row[0] for row in base.execute(query, (name,))) for name in names}
+def known_tables(
+    base: sqlite3.Connection, script: str, later: Sequence[str] = ()
+) -> dict[str, bool]:
+    """What a file's schema holds: whether each part is a table as the script makes it.
+
+    A view, trigger, index or computed column of somebody else would be run. Tables of former
+    versions lack the `later` pieces of the script.
+    """
+
+    def plain(text: Any) -> str:
+        words = "".join(str(text).split())
+        for piece in later:
+            words = words.replace(f",{''.join(piece.split())}", "")
+        return words
+
+    query = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"  # not those of keys
+    with closing(sqlite3.connect(":memory:")) as ours:
+        ours.executescript(script)
+        made = {(name, plain(text)) for name, text in ours.execute(query)}
+    found: dict[str, bool] = {}
+    for name, text in base.execute(query):
+        found[str(name)] = found.get(str(name), True) and (name, plain(text)) in made
+    return found
 
 
 def _text(raw: bytes) -> str | bytes:

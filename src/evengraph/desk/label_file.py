@@ -10,7 +10,7 @@ from pathlib import Path
 from time import time
 from typing import Any
 
-from evengraph.core.files import SqliteFile, columns_of
+from evengraph.core.files import SqliteFile, known_tables
 
 FORMAT = 1
 APPLICATION = 0x45474C42  # "EGLB": marks the file as ours, whatever its version
@@ -106,7 +106,7 @@ class LabelFile:
         """Whether the tables are there; raises if the file is another program's or format's."""
         with self._file.read() as base:
             base.execute("BEGIN")  # one moment: another process may be creating the file
-            tables = columns_of(base)
+            tables = known_tables(base, TABLES)
             (application,) = base.execute("PRAGMA application_id").fetchone()
             (version,) = base.execute("PRAGMA user_version").fetchone()
         if application != APPLICATION and (application or version or tables):
@@ -116,6 +116,8 @@ class LabelFile:
                 f"{self.path} was written by another version of evengraph "
                 f"(format {version}, this version reads {FORMAT})."
             )
+        if not all(tables.values()):
+            raise ValueError(f"{self.path} is not an evengraph label file but another SQLite file.")
         return bool(application)
 
     @property

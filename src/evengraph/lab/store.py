@@ -19,7 +19,7 @@ from time import time
 from typing import Any, Literal, NamedTuple
 
 from evengraph.core.errors import one_line_errors
-from evengraph.core.files import SqliteFile, columns_of
+from evengraph.core.files import SqliteFile, known_tables
 
 SCHEMA = 1
 MAGIC = b"SQLite format 3\0"  # the first bytes of every database
@@ -58,7 +58,7 @@ CREATE TABLE IF NOT EXISTS claims (
 );
 """
 
-LATER = ("boot", "started")  # columns of claims that stores of earlier versions lack
+LATER = ("boot TEXT NOT NULL DEFAULT ''", "started TEXT NOT NULL DEFAULT ''")  # columns of claims
 
 
 # Jobs and rows.
@@ -367,17 +367,16 @@ class Store:
         if start not in (b"", MAGIC):  # SQLite takes a short file for an empty base: it replaces it
             raise ValueError(f"{self.path} is not an evengraph store: file is not a database.")
         with self._file.read() as base:
-            # tables first: another process may be creating them together with the version
-            tables = columns_of(base)
+            base.execute("BEGIN")  # one moment: another process may be creating the file
+            tables = known_tables(base, TABLES, LATER)
             (version,) = base.execute("PRAGMA user_version").fetchone()
-            tables = columns_of(base) if version else tables
         if version not in (0, SCHEMA):
             raise ValueError(
                 f"{self.path} was written by another version of evengraph "
                 f"(format {version}, this version reads {SCHEMA})."
             )
         ours = "runs" in tables if version else not tables
-        if not ours:
+        if not ours or not all(tables.values()):
             raise ValueError(f"{self.path} is not an evengraph store but another SQLite file.")
         if not version:
             self._file.create(f"{TABLES} PRAGMA user_version = {SCHEMA};")
@@ -447,7 +446,7 @@ class Store:
                 numbers[row[:6]] += 1
                 pairs = zip(sums.get(row[:6], [0.0] * len(paths)), row[6:], strict=True)
                 sums[row[:6]] = [None if None in pair else sum(pair) for pair in pairs]
-            (count,) = base.execute(f"SELECT count(*) FROM runs WHERE {where}", values).fetchone()
+            (count,) = base.execute(f"SELECT count(key) FROM runs WHERE {where}", values).fetchone()
         found: dict[tuple[str, str], list[tuple[Any, ...]]] = {}
         for key, number in numbers.items():
             with suppress(DamagedRowError):
@@ -494,7 +493,7 @@ class Store:
     def count(self) -> int:
         """Number of rows."""
         with self._file.read() as base:
-            (count,) = base.execute("SELECT count(*) FROM runs").fetchone()
+            (count,) = base.execute("SELECT count(key) FROM runs").fetchone()
         return int(count)
 
     def forget(self, status: str) -> int:
@@ -546,8 +545,10 @@ class Store:
         claimed = []
         with self._file.write() as base:
             base.execute("BEGIN IMMEDIATE")
-            for name in set(LATER) - set(columns_of(base)["claims"]):
-                base.execute(f"ALTER TABLE claims ADD COLUMN {name} TEXT NOT NULL DEFAULT ''")
+            present = {row[1] for row in base.execute("PRAGMA table_info(claims)")}
+            for column in LATER:  # which stores of earlier versions lack
+                if column.split()[0] not in present:
+                    base.execute(f"ALTER TABLE claims ADD COLUMN {column}")
             for job in jobs:
                 query = f"SELECT {_COLUMNS} FROM runs WHERE key = ?"
                 columns = base.execute(query, (job.key,)).fetchone()
