@@ -348,7 +348,6 @@ def test_a_model_saved_without_a_record_loads(tmp_path):
         (lambda m, t: m.predict(NODES), ValueError, "edges must be a pandas DataFrame"),
         (lambda m, t: m.predict(NODES, EDGES), ValueError, "names 'a-000', which is not the"),
         (lambda m, t: m.predict(NODES[["account"]], EDGES[1:]), ValueError, "no column 'amount'"),
-        (lambda m, t: m.predict(*t, known=t), ValueError, "in the known graph already"),
         (lambda m, t: m.predict(NODES[:0], EDGES, known=t), ValueError, "nodes has no rows"),
         (lambda m, t: m.predict("nowhere"), OSError, "nowhere does not exist"),
         (lambda m, t: m.explain("nobody"), ValueError, "There is no node 'nobody'"),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from evengraph.pipeline.sources import GraphSource
     from evengraph.training.ranks import Ranks
 
-LISTS = {"drop", "unlabelled"}
+LISTS = {"drop", "unlabelled", "link"}
 """Column options with values such as a,b."""
 
 

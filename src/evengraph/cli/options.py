@@ -296,6 +296,8 @@ COLUMN_HELP = {
     "weight": "Column of edge weights; 0 means no edge.",
     "type": "Column of edge types, which some methods aggregate separately.",
     "edge_time": "Column of edge times; a split by time hides later edges from training.",
+    "link": "Columns whose equal values connect rows, such as card,device or product+month; edges "
+    "are then optional.",
     "directed": "Treat outgoing and incoming edges as two relations.",
     "split": "Column that says train, val or test for each node.",
     "time": "Column of times for a split by time: train on the oldest nodes.",

@@ -201,7 +201,8 @@ def predict(
     check_folder(to.parent)
     if known is None and known_edges is not None:
         raise ValueError("--known-edges goes with --known, which names the nodes table.")
-    if known is not None and known_edges is None and table_suffix(Path(known)):
+    needs_edges = known_edges is None and not table_model.info.columns.link
+    if known is not None and needs_edges and table_suffix(Path(known)):
         raise ValueError(f"--known-edges must name the edges table that belongs to {known}.")
     tables = None if known is None else (known, known_edges)
     try:

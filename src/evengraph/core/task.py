@@ -142,8 +142,12 @@ def hold_out(labels: Tensor, train: Tensor, share: float, seed: int) -> Tensor:
     return drawn
 
 
-EDGE_PARTS = ("relation_index", "relation_weight", "num_relations", "relation_names")
-"""What a graph may hold about its edges, beside `edge_index` and their weights."""
+EDGE_PARTS = (
+    *("relation_index", "relation_weight", "num_relations", "relation_names"),
+    *("link_index", "num_links", "links_only", "of_rows"),
+)
+"""What a graph may hold about its edges and links, beside `edge_index` and weights; and which
+features depend on their node alone."""
 
 
 def bare_graph(graph: Data, **values: Any) -> Data:

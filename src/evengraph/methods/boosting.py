@@ -18,7 +18,7 @@ from evengraph.core.lazy import import_optional
 from evengraph.core.task import Task, count_relations
 from evengraph.core.threads import limited_pools
 from evengraph.core.untrusted import MAX_HOPS
-from evengraph.methods.bases.method import Method
+from evengraph.methods.bases.method import Method, check_limit
 from evengraph.methods.bases.saving import checked
 from evengraph.metrics.multiclass import validation_score
 from evengraph.ops.context import (
@@ -29,6 +29,7 @@ from evengraph.ops.context import (
     place_columns,
 )
 from evengraph.ops.features import with_log_degree
+from evengraph.ops.links import without_link_edges
 from evengraph.ops.losses import inverse_class_weights
 from evengraph.ops.sparse import neighbour_averages, weighted_adjacency
 from evengraph.ops.trees import (
@@ -147,6 +148,8 @@ class Boosting(Method):
     balance: bool = True
     engine: Engine = "sklearn"
 
+    links_ = 0  # of the graph of training
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.sample > 1:
@@ -180,8 +183,10 @@ class Boosting(Method):
         return params
 
     def _fit(self, task: Task) -> None:
-        context = self._context(task.graph, learning=True)
-        self.grow(task, partial(self._table, task.graph, context=context))
+        self.links_ = int(task.graph.get("num_links", 0))
+        graph = without_link_edges(task.graph)
+        context = self._context(graph, learning=True)
+        self.grow(task, partial(self._table, graph, context=context))
 
     def grow(self, task: Task, table: TableReader) -> None:
         """Grow trees on the rows and columns that a function reads."""
@@ -265,18 +270,23 @@ class Boosting(Method):
     @property
     def context_width(self) -> int:
         """Columns beside features and means."""
-        return PLACE_COLUMNS + label_width(self.num_classes_) if self.uses_labels else 0
+        if not self.uses_labels:
+            return 0
+        return PLACE_COLUMNS + label_width(self.num_classes_, self.links_)
 
     def _context(self, graph: Data, *, learning: bool = False) -> Tensor:
         """Columns of a node's place and of the labels around it; to learn from, without its own."""
         if not self.context_width:
             return torch.empty(graph.num_nodes, 0, device=graph.x.device)
         columns = held_out_label_columns if learning else label_columns
-        found = columns(graph, *self._known_labels(graph), self.num_classes_)
+        found = columns(graph, *self._known_labels(graph), self.num_classes_, self.links_)
         return torch.cat([place_columns(graph), found], dim=1)
 
     def _logits(self, graph: Data) -> Tensor:
-        nodes = torch.arange(graph.num_nodes, device=graph.x.device)
+        nodes, graph = (
+            torch.arange(graph.num_nodes, device=graph.x.device),
+            without_link_edges(graph),
+        )
         return self.tree_logits(lambda columns: self._table(graph, nodes, columns))
 
     def tree_logits(self, read: Callable[[Tensor], Tensor]) -> Tensor:
@@ -339,7 +349,12 @@ class Boosting(Method):
         trees = {f"trees.{name}": part for name, part in self.trees_._asdict().items()}
         return trees | {"baseline": self.baseline_}
 
+    def _details(self) -> dict[str, Any]:
+        return {"links": self.links_} if self.links_ else {}
+
     def _load_state(self, state: Mapping[str, Tensor]) -> None:
+        check_limit("links", self.details_.get("links", 0), (0, MAX_HOPS), whole=True)
+        self.links_ = self.details_.get("links", 0)
         self.trees_ = Trees(*(state[f"trees.{name}"] for name in Trees._fields))
         parts = 1 + self.hops + (self.num_relations_ if self.hops else 0)
         width = self.num_features_ + bool(self.degree and self.hops)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, MutableMapping
+from collections.abc import Callable, Hashable, MutableMapping, Sequence
 from typing import Any, TypeVar, cast
 from weakref import ref
 
@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 
 from evengraph.core.rng import generator
 from evengraph.core.task import edge_weight
+from evengraph.ops.links import Link, links_of
 from evengraph.ops.sparse import weighted_adjacency
 
 DAMPING = 0.85  # of PageRank
@@ -122,19 +123,24 @@ def triangles(links: sp.csr_matrix) -> np.ndarray[Any, np.dtype[np.float64]]:
     return counts
 
 
-def label_columns(graph: Data, nodes: Tensor, labels: Tensor, num_classes: int) -> Tensor:
+def label_columns(
+    graph: Data, nodes: Tensor, labels: Tensor, num_classes: int, num_links: int = 0
+) -> Tensor:
     """Of every node, how often each class is known around it, (N, L).
 
     The share of each class among the labelled neighbours, and among theirs, each with one more
     node of the overall shares; and by personalised PageRank from all labelled nodes of a class,
-    the logarithm less its mean over classes. Two classes need one column of each.
+    the logarithm less its mean over classes. For every link (`ops.links`), the share among those
+    that share the node's value. Two classes need one column of each.
 
     Cost: O(E C) for each of a few steps.
     """
-    return _label_columns(graph, nodes, labels, num_classes, None)
+    return _label_columns(graph, nodes, labels, num_classes, num_links, None)
 
 
-def held_out_label_columns(graph: Data, nodes: Tensor, labels: Tensor, num_classes: int) -> Tensor:
+def held_out_label_columns(
+    graph: Data, nodes: Tensor, labels: Tensor, num_classes: int, num_links: int = 0
+) -> Tensor:
     """`label_columns` to learn from: a labelled node has columns that its label is not part of.
 
     Labelled nodes are divided into parts, every class evenly, and each part is described by the
@@ -145,28 +151,37 @@ def held_out_label_columns(graph: Data, nodes: Tensor, labels: Tensor, num_class
         members = (labels.cpu() == label).nonzero().squeeze(1)
         order = torch.randperm(members.numel(), generator=generator(label))
         part[members[order]] = (torch.arange(members.numel()) + label) % PARTS
-    return _label_columns(graph, nodes, labels, num_classes, part)
+    return _label_columns(graph, nodes, labels, num_classes, num_links, part)
 
 
-def label_width(num_classes: int) -> int:
+def label_width(num_classes: int, num_links: int = 0) -> int:
     """The number of label columns."""
-    return 3 * (1 if num_classes == 2 else num_classes)
+    return (3 + num_links) * (1 if num_classes == 2 else num_classes)
 
 
 def _label_columns(
-    graph: Data, nodes: Tensor, labels: Tensor, num_classes: int, part: Tensor | None
+    graph: Data,
+    nodes: Tensor,
+    labels: Tensor,
+    num_classes: int,
+    num_links: int,
+    part: Tensor | None,
 ) -> Tensor:
-    matrix = weighted_adjacency(graph).astype(np.float32)
+    matrix, links = weighted_adjacency(graph).astype(np.float32), links_of(graph)[:num_links]
+    nothing = Link(np.empty(0, np.int64), np.empty(0, np.int64), int(graph.num_nodes))
+    links += [nothing] * (num_links - len(links))  # as in training, also in a graph without them
     index, known = nodes.cpu().numpy(), labels.cpu().numpy()
-    out = _describe(matrix, index, known, num_classes)
+    out = _describe(matrix, links, index, known, num_classes)
     for number in range(0 if part is None else PARTS):
         mine = cast(Tensor, part).numpy() == number
-        columns = _describe(matrix, index[~mine], known[~mine], num_classes)
+        columns = _describe(matrix, links, index[~mine], known[~mine], num_classes)
         out[index[mine]] = columns[index[mine]]
     return torch.from_numpy(out).to(graph.x.device)
 
 
-def _describe(matrix: sp.csr_matrix, nodes: Any, labels: Any, num_classes: int) -> Any:
+def _describe(
+    matrix: sp.csr_matrix, links: Sequence[Link], nodes: Any, labels: Any, num_classes: int
+) -> Any:
     """The columns of all nodes by the labels of some."""
     start = np.zeros((matrix.shape[0], num_classes), np.float32)
     start[nodes, labels] = 1
@@ -175,13 +190,14 @@ def _describe(matrix: sp.csr_matrix, nodes: Any, labels: Any, num_classes: int) 
     degree = np.maximum(np.asarray(matrix.sum(1)).ravel(), np.float32(1e-12))
     mean = sp.diags(1 / degree).astype(np.float32) @ matrix
     near = matrix @ start
-    columns = [(found + prior) / (found.sum(1, keepdims=True) + 1) for found in (near, mean @ near)]
+    counts = near, mean @ near, *(link.sums(start) for link in links)
+    columns = [(found + prior) / (found.sum(1, keepdims=True) + 1) for found in counts]
     start /= np.maximum(total, 1)
     reach = start
     for _ in range(SPREAD_STEPS):
         reach = (1 - RESTART) * (mean @ reach) + RESTART * start
     logs = np.log(reach + LEAST)
-    columns.append(logs - logs.mean(1, keepdims=True))
+    columns.insert(2, logs - logs.mean(1, keepdims=True))
     if num_classes == 2:
         columns = [column[:, 1:] for column in columns]
     return np.concatenate(columns, axis=1)

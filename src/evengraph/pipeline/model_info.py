@@ -26,7 +26,13 @@ from evengraph.metrics.binary import flagged
 from evengraph.metrics.calibration import Calibrator
 from evengraph.metrics.decisions import Abstention, Decision, RiskCurve, Rule
 from evengraph.tables import FeatureEncoder, Note, NoteKind, TableColumns, TableGraph, build_graph
-from evengraph.tables.cells import check_columns, has_class, import_pandas, table_name
+from evengraph.tables.cells import (
+    canonical_names,
+    check_columns,
+    has_class,
+    import_pandas,
+    table_name,
+)
 from evengraph.tables.columns import edge_ends
 from evengraph.tables.edges import edge_rows, id_index
 from evengraph.tables.notes import Notes
@@ -219,7 +225,9 @@ class NewNodes:
 
     @property
     def num_isolated(self) -> int:
-        """The number of nodes to predict that have no edge."""
+        """The number of nodes to predict that have no edge, of a model that uses edges."""
+        if self.tables.columns.link:
+            return 0
         connected = torch.zeros(self.tables.graph.num_nodes, dtype=torch.bool)
         connected[self.tables.graph.edge_index[0]] = True
         return int((~connected[self.rows]).sum())
@@ -234,7 +242,10 @@ class NewNodes:
 def build_new_nodes(
     new: Tables, known: Tables | None, columns: TableColumns, encoder: FeatureEncoder
 ) -> NewNodes:
-    """Encode new rows with a fitted encoder, below those of a known graph if there is one."""
+    """Encode new rows with a fitted encoder, below those of a known graph if there is one.
+
+    A known node that is given again is predicted with its new row, and with all edges.
+    """
     if known is None:
         return NewNodes(tables=build_graph(*new, columns, encoder), rows=slice(None))
     if not len(new[0]):
@@ -243,22 +254,27 @@ def build_new_nodes(
     check_columns(new[0], encoder.input_columns, "nodes")
     # what follows is checked on the new tables alone, so that errors give their rows
     encoder.check_rows(new[0])
-    pairs = zip(known, new, strict=True)
-    nodes, edges = (import_pandas().concat(pair, ignore_index=True) for pair in pairs)
+    pandas, count, rows = import_pandas(), len(known[0]), np.arange(len(new[0]))
+    nodes = pandas.concat([known[0], new[0]], ignore_index=True)
+    edges = [part for part in (known[1], new[1]) if part is not None]
+    rows += count
     if (id := columns.id) is not None:
         for table in (known[0], new[0]):
             check_columns(table, [id], "nodes")
-        again = new[0][id].isin(known[0][id])
-        if again.any():
-            raise ValueError(
-                f"{int(again.sum())} of the new nodes are in the known graph already, the first is "
-                f"{new[0][id][again].iloc[0]!r}; give new nodes only."
-            )
-        ids = id_index(nodes[id], table_name(new[0], "nodes"))
-        source, target = edge_ends(new[1], columns, Notes())
-        edge_rows(new[1][source], new[1][target], ids, table_name(new[1], "edges"))
-    tables = build_graph(nodes, edges, columns, encoder)
-    return NewNodes(tables=tables, rows=slice(len(known[0]), None), attached=True)
+        ids = id_index(new[0][id], table_name(new[0], "nodes"))
+        before = pandas.Index(canonical_names(known[0][id]))
+        before = before.get_indexer(ids) if before.is_unique else np.full(len(ids), -1)
+        again, order = before >= 0, np.arange(count)
+        order[before[again]] = rows[again]  # where it was, so that it is recognised
+        nodes = nodes.iloc[np.append(order, rows[~again])].reset_index(drop=True)
+        rows = np.where(again, before, count + np.cumsum(~again) - 1)
+        if new[1] is not None:
+            ids = id_index(nodes[id], table_name(new[0], "nodes"))
+            source, target = edge_ends(new[1], columns, Notes())
+            edge_rows(new[1][source], new[1][target], ids, table_name(new[1], "edges"))
+    joined = pandas.concat(edges, ignore_index=True) if edges else None
+    tables = build_graph(nodes, joined, columns, encoder)
+    return NewNodes(tables=tables, rows=rows, attached=True)
 
 
 class Refit(NamedTuple):
@@ -327,7 +343,7 @@ class ModelInfo:
         if self.statistics is not None:
             self.statistics.check(num_features, num_classes)
         names = asdict(self.columns)
-        for role in ("features", "unlabelled", "relations"):
+        for role in ("features", "unlabelled", "relations", "link"):
             items = names.pop(role)
             if not isinstance(items, list | tuple | None):
                 raise ValueError(f"{role} must be a list")

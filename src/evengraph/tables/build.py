@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -14,7 +15,14 @@ from torch_geometric.data import Data
 
 from evengraph.core.errors import one_line_errors
 from evengraph.core.text import html_table
-from evengraph.tables.cells import Bools, check_columns, import_pandas, table_name
+from evengraph.tables.cells import (
+    Bools,
+    Floats,
+    Ints,
+    check_columns,
+    import_pandas,
+    table_name,
+)
 from evengraph.tables.columns import (
     NoLabelError,
     TableColumns,
@@ -35,11 +43,13 @@ from evengraph.tables.edges import (
     Links,
     common_types,
     id_index,
+    link_edges,
     make_relations,
     read_edge_rows,
     undirected_edges,
 )
 from evengraph.tables.feature_encoder import FeatureEncoder
+from evengraph.tables.links import LinkFeatures, group_codes, link_names
 from evengraph.tables.notes import Note, NoteKind, Notes
 
 
@@ -114,6 +124,9 @@ def build_graph(
 ) -> TableGraph:
     """Build a graph like `from_frames`, with its column arguments as one object."""
     pandas = import_pandas()
+    columns = replace(columns, link=list(link_names(columns.link)) or None)
+    if edges is None and columns.link:  # the ends of none
+        edges = pandas.DataFrame({"source": [], "target": []}, dtype=object)
     for name, table in (("nodes", nodes), ("edges", edges)):
         if not isinstance(table, pandas.DataFrame):
             raise ValueError(f"{name} must be a pandas DataFrame, got {type(table).__name__}.")
@@ -131,7 +144,12 @@ def build_graph(
     rows = read_edge_rows(edges, id_index(ids, table_of_nodes), columns, notes)
     if columns.type is not None and columns.relations is None:
         columns = replace(columns, relations=common_types(rows.edges[columns.type], notes))
+    codes, times = [group_codes(nodes, link, notes) for link in columns.link or ()], None
+    if codes and columns.time is not None:
+        times = read_times(nodes[columns.time], table_of_nodes, columns.date_order)
     links = undirected_edges(rows.source, rows.target, len(nodes), notes, rows.weight)
+    if codes and times is None and not len(edges):
+        links = link_edges(codes)
     links = links._replace(relations=make_relations(rows, len(nodes), columns))
     if columns.directed:
         notes[:] = [note for note in notes if note.kind != NoteKind.UNDIRECTED]
@@ -141,27 +159,33 @@ def build_graph(
     if encoder is None:
         if columns.label is None:
             candidates = label_candidates(nodes, columns.of_nodes.values())
-        features, made = feature_columns(nodes, columns, notes), None
-        if columns.features is None:
-            made = EdgeFeatures.fit(rows.edges, columns, notes)
-        if made is not None:
-            full = _with_edge_features(nodes, rows, made)
-        names, order = [*features, *(() if made is None else made.names)], columns.date_order
+        features, order = feature_columns(nodes, columns, notes), columns.date_order
+        has_edges = columns.features is None and len(rows.edges) > 0
+        from_edges = EdgeFeatures.fit(rows.edges, columns, notes) if has_edges else None
+        from_links = LinkFeatures.fit(nodes, features, columns) if codes else None
+        blank = FeatureEncoder(edges=from_edges, links=from_links)
+        full = _with_made_columns(nodes, rows, codes, times, blank)
+        names = [*features, *blank.made]
         encoder = FeatureEncoder.fit(full, names, edge_index=links.edge_index, date_order=order)
-        encoder = replace(encoder, edges=made)
+        encoder = replace(encoder, edges=from_edges, links=from_links)
         notes += encoder.notes
         note_mixed_columns(nodes, features, encoder, notes)
-    elif encoder.edges is not None:
+    else:
         check_columns(nodes, encoder.input_columns, "nodes")  # before others are added
-        full = _with_edge_features(nodes, rows, encoder.edges)
+        full = _with_made_columns(nodes, rows, codes, times, encoder)
     if columns.label is None:
         notes.add(NoteKind.NO_LABEL, str(NoLabelError(candidates)))
     result = assemble(full, links, columns, encoder, notes, ids=ids.to_numpy())
+    if codes and times is None:
+        link, row = np.nonzero(np.stack(codes) >= 0)
+        pairs = np.stack([link, row, np.stack(codes)[link, row]])
+        result.graph.link_index, result.graph.num_links = torch.from_numpy(pairs), len(codes)
+        result.graph.links_only = not len(edges)
     if is_new and columns.edge_time is not None and columns.time is not None:
         name, order = table_name(edges, "edges"), columns.date_order
-        times = torch.from_numpy(read_times(edges[columns.edge_time], name, order))
+        edge_times = torch.from_numpy(read_times(edges[columns.edge_time], name, order))
         unfitted = replace(columns, relations=None)  # which were found in all edges
-        result.graph.timed_tables = TimedTables(nodes, edges, unfitted, times)
+        result.graph.timed_tables = TimedTables(nodes, edges, unfitted, edge_times)
     return replace(result, label_candidates=candidates)
 
 
@@ -197,16 +221,23 @@ def graphs_at(tables: TimedTables, time: float) -> tuple[Data, Data]:
     return graphs
 
 
-def _with_edge_features(nodes: Any, rows: EdgeRows, features: EdgeFeatures) -> Any:
-    """The nodes table with columns made of the edges table."""
-    for name in features.names:
+def _with_made_columns(
+    nodes: Any, rows: EdgeRows, codes: Sequence[Ints], times: Floats | None, encoder: FeatureEncoder
+) -> Any:
+    """The nodes table with columns made of the edges table and of links."""
+    pandas, made = import_pandas(), dict[str, Floats]()
+    for name in encoder.made:
         if name in nodes.columns:
             raise ValueError(
                 f"{table_name(nodes, 'nodes')} has a column {name!r}, a name of features from the "
-                "edges; rename it."
+                "edges or links; rename it."
             )
-    made = features.compute(rows.edges, rows.source, rows.target, len(nodes))
-    pandas = import_pandas()
+    if encoder.edges is not None:
+        made |= encoder.edges.compute(rows.edges, rows.source, rows.target, len(nodes))
+    if encoder.links is not None:
+        made |= encoder.links.compute(nodes, codes, times)
+    if not made:
+        return nodes
     table = pandas.concat([nodes, pandas.DataFrame(made, index=nodes.index)], axis=1)
     table.attrs = nodes.attrs
     return table
@@ -226,6 +257,8 @@ def assemble(
     table, num_nodes, edge_index = table_name(nodes, "nodes"), len(nodes), links.edge_index
     x = encoder.transform(nodes, edge_index=edge_index)
     graph = Data(x=x, edge_index=edge_index, y=torch.full((num_nodes,), -1))
+    if encoder.made and encoder.of_rows.any():
+        graph.of_rows = torch.from_numpy(encoder.of_rows)
     if links.edge_weight is not None:
         graph.edge_weight = links.edge_weight
     if links.relations is not None:
@@ -251,7 +284,7 @@ def assemble(
         graph.time = torch.tensor(read_times(nodes[columns.time], table, columns.date_order))
         if unknown := int(torch.isnan(graph.time).sum()):
             notes.add(NoteKind.NO_TIME, f"Nodes without a time: {unknown} of {num_nodes}.")
-    if isolated := num_nodes - len(torch.unique(edge_index[0])):
+    if (isolated := num_nodes - len(torch.unique(edge_index[0]))) and not columns.link:
         notes.add(NoteKind.ISOLATED_NODES, f"Nodes without edges: {isolated} of {num_nodes}.")
     columns = replace(columns, features=list(encoder.input_columns))
     return TableGraph(graph=graph, ids=ids, encoder=encoder, columns=columns, notes=tuple(notes))

@@ -38,6 +38,7 @@ from evengraph.tables.cells import (
 from evengraph.tables.edges import edge_rows, id_index
 from evengraph.tables.encoders import Boolean, Category, Items, Number, Vector
 from evengraph.tables.feature_encoder import FeatureEncoder
+from evengraph.tables.links import check_links
 from evengraph.tables.notes import NoteKind, Notes
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -79,6 +80,8 @@ class TableColumns:
         edge_time: Column of the edges table with dates or numbers; a split by time hides later
             edges from training. Guess: one called time, timestamp, date or edge_time.
         directed: Keep edges from a node apart from edges to it where a method can.
+        link: Columns of the nodes table whose equal values connect rows, such as card or device;
+            several together as `product+month`. With `time`, to earlier rows alone.
         relations: Types of edges that became relations in training.
     """
 
@@ -95,6 +98,7 @@ class TableColumns:
     type: str | None = None
     edge_time: str | None = None
     directed: bool = False
+    link: Sequence[str] | None = None
     relations: Sequence[str] | None = None
 
     @property
@@ -109,8 +113,9 @@ class TableColumns:
 
     @property
     def edge_options(self) -> dict[str, Any]:
-        """What a model needs to read the edges of new tables as in training, without the ends."""
-        names = ("weight", "type", "edge_time", "directed", "relations")
+        """What a model needs to connect the rows of new tables as in training, beside the ends."""
+        names = ["weight", "type", "edge_time", "directed", "relations", "link"]
+        names += ["time", "date_order"] if self.link else []  # rows see earlier ones alone
         return {name: getattr(self, name) for name in names}
 
     def _named(self, *roles: str) -> dict[str, str]:
@@ -161,11 +166,14 @@ def resolve_columns(
     """
     named = columns.id is not None
     columns = _resolve_node_columns(nodes, columns, notes, guess)
+    check_links(columns.link or (), columns.of_nodes, nodes)
     _check_roles(columns.of_edges)
     if guess:
         columns = _guess_edge_columns(edges, columns, notes)
     source, target = edge_ends(edges, columns, notes)
-    if not named:
+    if not named and columns.link and not len(edges):
+        columns = replace(columns, id=columns.id or _row_ids(nodes, columns))
+    elif not named:
         ends = edges[source][:CHECKED_EDGES], edges[target][:CHECKED_EDGES]
         columns = replace(columns, id=_find_id(nodes, ends, columns, notes, fits))
     return replace(columns, source=source, target=target)
@@ -338,6 +346,16 @@ def _find_id(
     if usual is None:
         notes.add(NoteKind.ROW_NUMBER_IDS, "No id column: ids are row numbers, counted from 0.")
     return usual
+
+
+def _row_ids(nodes: Any, columns: TableColumns) -> str | None:
+    """A column that names the rows of a table without edges: called like an id, or the first."""
+    taken = {*columns.of_nodes.values(), *(columns.link or ())}
+    named = [column for column in nodes.columns if is_id_name(column)]
+    for column in (*named, *nodes.columns[:1]):
+        if column not in taken and _holds_ends(nodes[column], nodes[column][:0], nodes[column][:0]):
+            return str(column)
+    return None
 
 
 def _holds_ends(values: Any, sources: Any, targets: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
@@ -35,6 +35,7 @@ from evengraph.tables.cells import (
     to_signs,
 )
 from evengraph.tables.encoders import MIN_FREQUENCY_OF_FEW, Category, check_varies
+from evengraph.tables.links import link_of
 from evengraph.tables.notes import NoteKind, Notes
 from evengraph.tables.text import UselessColumnError
 
@@ -216,6 +217,13 @@ def undirected_edges(
     for direction in (ahead, back):
         np.maximum.at(largest, np.searchsorted(both, direction), sums)
     return Links(edge_index, torch.from_numpy(largest).float())
+
+
+def link_edges(codes: Sequence[Ints]) -> Links:
+    """A few edges among the rows of every value of each link."""
+    parts = zip(*(link_of(part).edges() for part in codes), strict=True)
+    source, target, weight = map(np.concatenate, parts)
+    return undirected_edges(source, target, len(codes[0]), Notes(), weight)
 
 
 def read_weights(weights: Any, table: str, notes: Notes) -> tuple[Floats, Bools]:

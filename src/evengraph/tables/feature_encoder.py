@@ -33,6 +33,7 @@ from evengraph.tables.encoders import (
     fit_column,
     from_dict,
 )
+from evengraph.tables.links import LinkFeatures
 from evengraph.tables.notes import Note, NoteKind, Notes
 from evengraph.tables.text import Text, UselessColumnError, fill, read_bits
 
@@ -56,6 +57,7 @@ class FeatureEncoder:
         indicators: Columns of 0 and 1, if there are many.
         plain: Columns that are features already, only imputed: name and median of each.
         edges: Columns that are made of the edges table first.
+        links: Columns that are made of rows that share a value first.
         notes: What was left out and why.
     """
 
@@ -64,6 +66,7 @@ class FeatureEncoder:
     indicators: tuple[str, ...] = ()
     plain: tuple[tuple[str, float], ...] = ()
     edges: EdgeFeatures | None = None
+    links: LinkFeatures | None = None
     notes: tuple[Note, ...] = ()
 
     @classmethod
@@ -144,9 +147,21 @@ class FeatureEncoder:
         return np.array([name in found for name in self.names], dtype=bool)
 
     @property
+    def made(self) -> tuple[str, ...]:
+        """The columns that are made of edges and links."""
+        return tuple(n for part in (self.edges, self.links) if part is not None for n in part.names)
+
+    @property
+    def of_rows(self) -> NDArray[np.bool_]:
+        """Which features depend on their row alone, not on other rows or edges, (F,)."""
+        made = {n for e in self.columns if e.column in self.made for n in e.names}
+        made |= {encoder.column for encoder in self.structural}
+        return np.array([name not in made for name in self.names], dtype=bool)
+
+    @property
     def input_columns(self) -> tuple[str, ...]:
         """The columns that a nodes table must have, beside those made of the edges."""
-        made = () if self.edges is None else self.edges.names
+        made = self.made
         columns = (*(encoder.column for encoder in self.columns), *self.indicators)
         plain = tuple(name for name, _ in self.plain)
         return plain or tuple(column for column in columns if column not in made)
@@ -204,6 +219,7 @@ class FeatureEncoder:
             "plain": [list(pair) for pair in self.plain],
             "notes": list(self.notes),
             **({} if self.edges is None else {"edges": self.edges.as_dict()}),
+            **({} if self.links is None else {"links": self.links.as_dict()}),
         }
 
     @classmethod
@@ -221,6 +237,7 @@ class FeatureEncoder:
             indicators=tuple(map(str, stored.get("indicators", ()))),
             plain=tuple((str(name), float(median)) for name, median in stored["plain"]),
             edges=EdgeFeatures.from_dict(stored["edges"]) if "edges" in stored else None,
+            links=LinkFeatures.from_dict(stored["links"]) if "links" in stored else None,
             notes=tuple(Note(NoteKind.FEATURES, text) for text in stored["notes"]),
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, cast
@@ -49,7 +50,7 @@ def open_graph(
             or a DataFrame with one row per node; or a packed graph. A folder may hold several
             edges tables, such as edges_pays.csv and edges_knows.csv: one type of edges each.
         edges: The edges table, a path or a DataFrame, if `data` is a nodes table; or several, a
-            list of paths or a dict of types and tables.
+            list of paths or a dict of types and tables. With `link` there need be none.
         drop: Columns of the nodes table, or of the edges table, to leave out, or items of a column
             of lists, such as `tags=red`.
         lists: A JSON file {node: [items]} of further features. Default: features.json beside the
@@ -103,7 +104,7 @@ def read_tables(
 ) -> tuple[Any, Any]:
     """The nodes table, with its lists, and the edges table of a folder, two paths or DataFrames."""
     known = columns or TableColumns()
-    nodes, edges_table = _read_pair(data, edges, (known.source, known.target))
+    nodes, edges_table = _read_pair(data, edges, known)
     beside = None
     if isinstance(data, str | Path):
         path = Path(data).expanduser()
@@ -112,20 +113,24 @@ def read_tables(
     return with_lists, edges_table
 
 
-def _read_pair(data: Any, edges: Any, ends: Ends) -> tuple[Any, Any]:
+def _read_pair(data: Any, edges: Any, columns: TableColumns) -> tuple[Any, Any]:
+    ends = columns.source, columns.target
     if not isinstance(data, str | Path):
         return data, _read_edges(edges, ends)
     path = Path(data).expanduser()
     if path.is_dir():
         _reject(path, {"edges": edges}, "a folder holds both tables")
-        edges = edge_tables_of(path) or find_table(path, "edges")
-        return read_table(find_table(path, "nodes")), _read_edges(edges, ends)
+        edges, nodes = edge_tables_of(path), read_table(find_table(path, "nodes"))
+        with suppress(*((FileNotFoundError,) if columns.link else ())):
+            edges = edges or find_table(path, "edges")
+        return nodes, _read_edges(edges or None, ends)
     if table_suffix(path):
-        if edges is None:
+        if edges is None and not columns.link:
             missing = "" if path.is_file() else f"{path} does not exist, and "
             raise ValueError(
                 f"{missing}edges must name the edges table that belongs to {path.name}; or put "
-                "both into a folder as nodes.csv and edges.csv and name the folder."
+                "both into a folder as nodes.csv and edges.csv and name the folder; or link must "
+                "name columns whose equal values connect rows."
             )
         return read_table(path), _read_edges(edges, ends)
     reject_spreadsheet(path)

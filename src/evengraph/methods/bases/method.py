@@ -299,8 +299,10 @@ class Method(ABC):
         self.summary_: Sequence[str] = ()  # of the fit, a sentence each; empty for most methods
         self.notes_: Sequence[str] = ()  # what went otherwise than expected, a sentence each
         nodes = task.train.nonzero().squeeze(1)  # a copy: the caller's masks may change later
-        rows = nodes.split(2**12)  # of a graph on disk, x is one number until it is indexed
-        signatures = torch.cat([feature_signatures(task.graph.x[some].detach()) for some in rows])
+        rows, known = nodes.split(2**12), of_rows(task.graph)
+        # of a graph on disk, x is one number until it is indexed
+        parts = [feature_signatures(task.graph.x[some].detach()[:, known]) for some in rows]
+        signatures = torch.cat(parts)
         self.labelled_ = Labelled(nodes, task.graph.y[nodes], signatures)
         self._callbacks, self._ranks, self._checkpoint = (), ALONE, None
 
@@ -472,11 +474,16 @@ class Method(ABC):
         If most are elsewhere, because the rows were sorted, say, they are found by their features.
         """
         nodes, labels, signatures = self.labelled_
-        index = (nodes < graph.num_nodes).nonzero().squeeze(1)
-        found = feature_signatures(graph.x[nodes[index]])
-        index = index[matching_signatures(found, signatures[index])]
+        within = (nodes < graph.num_nodes).nonzero().squeeze(1)
+        index = within[:0]
+        for columns in (of_rows(graph), slice(None)):  # former versions signed all features
+            if 2 * len(index) >= len(nodes):
+                break
+            found = feature_signatures(graph.x[nodes[within]][:, columns])
+            index = within[matching_signatures(found, signatures[within])]
         if 2 * len(index) < len(nodes):
-            rows = find_signatures(feature_signatures(graph.x), signatures)
+            every = feature_signatures(graph.x[:, of_rows(graph)])
+            rows = find_signatures(every, signatures)
             found = (rows >= 0).nonzero().squeeze(1)
             if 2 * len(found) >= len(nodes):  # fewer may agree by chance
                 return rows[found], labels[found]
@@ -557,6 +564,11 @@ class Method(ABC):
 
     def _new_network(self) -> Any:
         return self._build_network().to(self.device_)
+
+
+def of_rows(graph: Data) -> Any:
+    """The features that depend on their node alone: others change with every new edge."""
+    return slice(None) if graph.get("of_rows") is None else graph.of_rows
 
 
 def reset(method: Method, task: Task) -> None:

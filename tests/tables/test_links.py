@@ -1,0 +1,192 @@
+"""Links: rows that share a value, by brute force; earlier rows alone where there are times."""
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from evengraph.methods import METHODS
+from evengraph.ops.context import held_out_label_columns, label_columns
+from evengraph.ops.links import Link, without_link_edges
+from evengraph.pipeline.table_model import TableModel
+from evengraph.splits import ByTime, Natural
+from evengraph.tables import FeatureEncoder, from_frames
+from evengraph.tables.build import build_graph
+from evengraph.tables.columns import TableColumns
+from evengraph.tables.links import LinkFeatures, group_codes
+
+DAY = 86_400
+
+
+def payments(rows=120, seed=0):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "payment": [f"p{i}" for i in range(rows)],
+            "card": [f"c{i}" for i in rng.integers(0, rows // 6, rows)],
+            "shop": [f"s{i}" for i in rng.integers(0, rows // 12, rows)],
+            "amount": rng.gamma(2, 10, rows).round(2),
+            "at": pd.Timestamp("2024-03-01") + pd.to_timedelta(rng.integers(0, 50, rows), unit="D"),
+            "label": rng.choice(["yes", "no"], rows, p=[0.3, 0.7]),
+        }
+    )
+
+
+def made(nodes, **columns):
+    """The columns that links make, before they are scaled."""
+    roles = TableColumns(link=["card", "shop"], **columns)
+    features = LinkFeatures.fit(nodes, ["amount"], roles)
+    times = nodes["at"].astype("datetime64[s]").astype("int64").to_numpy(float) if columns else None
+    codes = [group_codes(nodes, link) for link in roles.link]
+    return pd.DataFrame(features.compute(nodes, codes, times))
+
+
+@pytest.mark.parametrize("timed", [False, True])
+def test_columns_are_what_loops_over_rows_find(timed):
+    nodes = payments()
+    found = made(nodes, **({"time": "at"} if timed else {}))
+    for row, node in nodes.iterrows():
+        seen = nodes[nodes["at"] < node["at"]] if timed else nodes
+        same = seen[seen["card"] == node["card"]]
+        mean = same["amount"].mean()
+        expected = {
+            "card: rows": len(same),
+            "card: mean amount": mean,
+            "card: amount less its mean": node["amount"] - mean,
+            "card: distinct shop": same["shop"].nunique(),
+            "card and shop: rows": (same["shop"] == node["shop"]).sum(),
+        }
+        if timed:
+            age = (node["at"] - same["at"]).dt.total_seconds()
+            expected |= {
+                "card: age of the last": age.min(),
+                "card: rows in 7 days": (age <= 7 * DAY).sum(),
+            }
+        for name, value in expected.items():
+            assert found[name][row] == pytest.approx(value, nan_ok=True), name
+
+
+def test_nothing_of_the_future_reaches_a_row():
+    nodes = payments()
+    options = {"link": "card,shop,card+shop", "time": "at", "label": "label"}
+    own = from_frames(nodes, None, **options)
+    task = ByTime()(own.graph, seed=0)
+    later = (nodes["at"] > nodes["at"][task.val.numpy()].max()).to_numpy().copy()
+    assert later.sum() > 10
+    assert own.graph.num_edges == 0
+    assert "link_index" not in own.graph
+    changed = nodes.copy()
+    changed.loc[later, ["card", "shop", "amount"]] = ["c1", "s1", 1e4]
+    again = from_frames(changed, None, encoder=own.encoder, **options)
+    torch.testing.assert_close(again.graph.x[~later], own.graph.x[~later])
+    without = from_frames(nodes[~later], None, encoder=own.encoder, **options)
+    torch.testing.assert_close(without.graph.x, own.graph.x[~later])
+    assert not torch.allclose(again.graph.x[later], own.graph.x[later])
+
+
+def test_edges_join_the_rows_of_a_value_in_linear_number():
+    values = np.random.default_rng(0).integers(0, 9, 400)
+    values[:250] = 9  # a value that would have 31,125 edges
+    source, target, weight = Link(np.arange(400), values, 400).edges()
+    parts = nx.connected_components(nx.Graph(zip(source, target, strict=True)))
+    assert {frozenset(part) for part in parts} == {
+        frozenset(np.flatnonzero(values == value)) for value in range(10)
+    }
+    assert len(source) <= 3 * 400
+    assert weight[values[source] == 9].max() < weight[values[source] != 9].min()
+
+
+def test_known_labels_are_counted_over_whole_values_and_never_a_row_s_own():
+    nodes = payments().assign(
+        label=lambda t: t["card"].isin(["c1", "c2", "c3"]).map({True: "yes", False: "no"})
+    )
+    graph = from_frames(nodes, None, link="card", label="label").graph
+    known = torch.arange(0, 120, 2)
+    labels = graph.y[known]
+    column = label_columns(graph, known, labels, 2, 1)[:, -1]
+    for row in (0, 1, 7):
+        same = [n for n in known.tolist() if nodes["card"][n] == nodes["card"][row]]
+        share = float(labels.float().mean())
+        hits = int(graph.y[same].sum())
+        assert column[row] == pytest.approx((hits + share) / (len(same) + 1), rel=1e-5)
+    lone = nodes.assign(card=[f"c{i}" for i in range(120)])
+    graph = from_frames(lone, None, link="card", label="label").graph
+    column = held_out_label_columns(graph, known, labels, 2, 1)[known, -1]
+    assert abs(np.corrcoef(column.numpy(), labels.numpy())[0, 1]) < 0.5  # only other rows' labels
+
+
+def model():
+    return METHODS["boosting"](
+        hops=1, context=True, max_epochs=5, stop_early=False, smallest_leaf=5
+    )
+
+
+def test_new_rows_link_to_known_ones_and_known_ones_are_scored_again(tmp_path):
+    nodes = payments(240)
+    known, new = nodes[:200], nodes[200:].drop(columns="label")
+    fitted = TableModel(model()).fit(known, label="label", link="card,card+shop", progress=False)
+    fitted.save(tmp_path / "model")
+    loaded = TableModel.load(tmp_path / "model")
+    opened = loaded.open(new, known=known)
+    whole = build_graph(nodes, None, opened.tables.columns, loaded.info.encoder)
+    torch.testing.assert_close(opened.tables.graph.x, whole.graph.x)
+    labelled = len(loaded.method_.labelled_.nodes)
+    assert len(loaded.method_._known_labels(opened.tables.graph)[0]) == labelled
+    again = pd.concat([new[3:5], known[10:12].drop(columns="label"), new[:1]])
+    found = loaded.predict(again, known=known)
+    assert found["payment"].tolist() == again["payment"].tolist()
+    alone = loaded.predict(known[10:12].drop(columns="label"), known=known)
+    assert alone["payment"].tolist() == ["p10", "p11"]
+    torch.testing.assert_close(
+        torch.tensor(fitted.predict(new, known=known)["p_yes"].to_numpy()),
+        torch.tensor(loaded.predict(new, known=known)["p_yes"].to_numpy()),
+    )
+
+
+def test_links_beside_edges_leave_the_edges_alone():
+    nodes = payments()
+    ends = pd.DataFrame(
+        {"source": nodes["payment"][:50].array, "target": nodes["payment"][50:100].array}
+    )
+    plain = from_frames(nodes, ends, label="label").graph
+    both = from_frames(nodes, ends, label="label", link="card").graph
+    assert torch.equal(plain.edge_index, both.edge_index)
+    assert without_link_edges(both) is both
+    assert both.num_links == 1
+    alone = from_frames(nodes, None, label="label", link="card").graph
+    assert alone.num_edges
+    assert not without_link_edges(alone).num_edges
+    for name in ("gcn", "labelpropagation"):
+        task = Natural(train=0.5, val=0.2)(alone, seed=0)
+        assert METHODS[name](max_epochs=2).fit(task).predict_proba(alone).shape == (120, 2)
+
+
+def test_a_value_of_nearly_all_and_empty_cells_link_nothing():
+    nodes = payments().assign(shop=["unknown"] * 70 + [""] * 20 + ["a"] * 20 + ["b"] * 10)
+    own = from_frames(nodes, None, label="label", link="shop")
+    assert any("left out one that 70 of 120 rows share" in note for note in own.notes)
+    assert set(own.graph.link_index[1].tolist()) == set(range(90, 120))
+
+
+def test_an_encoder_with_links_is_stored_without_a_value():
+    own = from_frames(payments(), None, label="label", link="card", time="at")
+    stored = own.encoder.as_dict()
+    assert FeatureEncoder.from_dict(stored) == own.encoder
+    assert "c1" not in str(stored["links"])
+    with pytest.raises(ValueError, match="too many"):
+        LinkFeatures.from_dict(stored["links"] | {"links": ["card"] * 99})
+
+
+@pytest.mark.parametrize(
+    ("link", "message"),
+    [
+        ("crad", "has no column 'crad'"),
+        ("card+shp", "has no column 'shp'"),
+        ("label", "'label' cannot be both label and link"),
+        (",".join(f"card+{name}" for name in "abcdefghi"), "at most 8 links, got 9"),
+    ],
+)
+def test_wrong_links_are_refused_in_one_line(link, message):
+    with pytest.raises(ValueError, match=message):
+        from_frames(payments(), None, label="label", link=link)
