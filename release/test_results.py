@@ -13,11 +13,11 @@ from statistics import fmean
 
 import pytest
 
+from evengraph.lab.pages import write_report
 from evengraph.lab.reproduce import known_runs, missing
 from evengraph.lab.results import load_experiments
 from evengraph.lab.spec import read_spec
 from evengraph.lab.store import Store
-from evengraph.lab.tables import markdown, table_csv
 from evengraph.methods import METHODS
 from evengraph.pipeline.parameters import _presets, preset_for
 
@@ -134,20 +134,16 @@ def test_no_stored_run_has_to_be_repeated(store, name):
     assert missing([read_spec(name)], known_runs(store.rows())) == []
 
 
-@pytest.mark.parametrize("name", ["table1", "table2", "table3", "figure2"])
-def test_the_pages_are_drawn_from_the_runs(experiments, name):
-    folder = ROOT / "docs" / "results"
-    pictures = sorted(path.stem for path in folder.glob(f"{name}-*.svg"))
-    text = (folder / f"{name}.md").read_text(encoding="utf-8")
-    lines = [line for line in text.splitlines() if not line.startswith("![")]
-    drawn = markdown(experiments[name]).splitlines()
-    assert [line for line in lines if line] == [line for line in drawn if line]
-    assert all(f"({picture}.svg)" in text for picture in pictures)
-
-
-def test_the_csv_file_is_drawn_from_the_runs(experiments):
-    text = (ROOT / "docs" / "results" / "tables.csv").read_text(encoding="utf-8")
-    assert text == table_csv(experiments.values())
+@pytest.mark.parametrize(
+    ("name", "base"), [("results", "store"), ("beyond", "beyond"), ("successor", "unison")]
+)
+def test_the_explorers_are_drawn_from_the_runs(name, base, request, tmp_path):
+    command = (
+        f"evengraph report results/{request.getfixturevalue(base).path.name} --out docs/{name}"
+    )
+    write_report(request.getfixturevalue(base), tmp_path, {"command": command})
+    for path in tmp_path.iterdir():
+        assert path.read_text() == (ROOT / "docs" / name / path.name).read_text(), path.name
 
 
 def test_stored_roles_are_those_that_methods_declare(store, beyond):
@@ -240,18 +236,6 @@ def test_everything_beyond_the_paper_was_run(beyond):
     assert {len(cell.rows) for cell in found["unreal"].cells} == {10}
 
 
-def test_the_pages_beyond_the_paper_are_drawn_from_the_runs(beyond):
-    _check_pages(ROOT / "docs" / "beyond", load_experiments(beyond))
-
-
-def _check_pages(folder, found):
-    for results in found:
-        text = (folder / f"{results.name}.md").read_text(encoding="utf-8")
-        lines = [line for line in text.splitlines() if line and not line.startswith("![")]
-        assert lines == [line for line in markdown(results).splitlines() if line]
-    assert (folder / "tables.csv").read_text(encoding="utf-8") == table_csv(found)
-
-
 def test_runs_of_unison_are_complete_and_say_where_they_come_from(unison):
     found = {results.name: results for results in load_experiments(unison)}
     sizes = {"successor": (14, 5, 20), "parts": (6, 8, 10), "portfolio": (7, 15, 10)}
@@ -302,10 +286,6 @@ def test_the_page_on_tables_has_its_results(draw_tables):
     assert all(draw_tables.compared(rows, transfer=both) in text for both in (False, True))
     assert draw_tables.behind(rows) in text
     assert set(rows["commit"]) == {"9185030"}
-
-
-def test_the_pages_on_unison_are_drawn_from_the_runs(unison):
-    _check_pages(ROOT / "docs" / "successor", load_experiments(unison))
 
 
 @pytest.mark.parametrize("name", ["computers", "physics", "reddit-user"])

@@ -11,7 +11,7 @@ from itertools import product
 from pathlib import Path
 from statistics import fmean, pstdev
 
-from evengraph.lab.results import Cell, ExperimentResults, best_first, load_experiments, paired_gaps
+from evengraph.lab.results import Cell, ExperimentResults, load_experiments, paired_gaps
 from evengraph.lab.spec import Setup
 from evengraph.lab.store import Store
 from evengraph.methods import METHODS
@@ -133,6 +133,16 @@ def natural() -> str:
         difference = f"{sign * pair['difference']:.1f} ({low:.1f} to {high:.1f})"
         rows.append([title, f"{means['gcn']:.1f}", f"{means['unignn']:.1f}", difference])
     return _table(["graph", "GCN", "Uni-GNN", "difference"], rows)
+
+
+def best_first(results: ExperimentResults, metric: str) -> list[str]:
+    """Names of the methods by relative rank over the settings in which each was run."""
+    ranks: dict[str, list[float]] = {label: [] for label in results.labels}
+    for setting in results.settings:
+        cells = sorted(results.table_cells(setting), key=lambda cell: -cell.mean(metric))
+        for rank, cell in enumerate(cells):
+            ranks[cell.label].append(rank / len(cells))
+    return sorted(ranks, key=lambda label: fmean(ranks[label]) if ranks[label] else 1.0)
 
 
 def public() -> str:

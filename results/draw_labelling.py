@@ -32,6 +32,21 @@ TITLES = {
 }
 LAST = 200  # labels
 Curves = dict[tuple[str, str], dict[int, list[dict[str, float]]]]
+STYLE: Any = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "grid.alpha": 0.3,
+    "axes.axisbelow": True,
+    "axes.titlesize": 9,
+    "figure.titlesize": 10,
+    "figure.constrained_layout.use": True,
+    "figure.facecolor": "white",
+    "svg.hashsalt": "evengraph",  # the same results give the same file
+    "svg.fonttype": "none",
+}
 
 
 @cache
@@ -199,15 +214,13 @@ def draw(metric: str) -> None:
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    from evengraph.lab.figures import HIGHLIGHT, STYLE
-
     looks: dict[str, dict[str, Any]] = {
         "random": {"color": "#18202b", "linestyle": "--"},
-        "default": {"color": HIGHLIGHT, "linewidth": 2},
+        "default": {"color": "#d55e00", "linewidth": 2},
     }
     names = _strategies()
     names.sort(key=lambda name: name in looks)
-    with plt.rc_context({**STYLE, "figure.facecolor": "white"}):
+    with plt.rc_context(STYLE):
         figure, axes = plt.subplots(2, 4, figsize=(10, 5), sharex=True, layout="constrained")
         for axis, (graph, title) in zip(axes.flat, graphs().items(), strict=False):
             for name in names:

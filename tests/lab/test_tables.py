@@ -1,4 +1,4 @@
-"""Tables of a store in Markdown, LaTeX and CSV, and its web page: snapshots, and names that bite.
+"""The web page of a store, its plots, and its tables as CSV: snapshots, and names that bite.
 
 After a wanted change, UPDATE_SNAPSHOTS=1 writes the snapshots again; read the difference.
 """
@@ -8,20 +8,36 @@ import csv
 import hashlib
 import io
 import re
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
+from command_line import call
 from contrasts import DARK, LIGHT, colours, contrast
-from evengraph.lab.pages import SCRIPT, STYLE, render_overview
-from evengraph.lab.tables import difference_text, latex, markdown, table_csv
-from evengraph.metrics.registry import HEADLINE
+from evengraph.lab.pages import (
+    SCRIPT,
+    STYLE,
+    curve_panel,
+    dots_panel,
+    gaps_panel,
+    render_overview,
+    some_values,
+    write_report,
+)
+from evengraph.lab.results import MANY
+from evengraph.lab.store import Store
+from evengraph.lab.tables import difference_text, table_csv
 from evengraph.report.node_pictures import MAP_SCRIPT
-from made_up import STEP, make_results, published, spread
+from made_up import FEW, STEP, make_results, published, spread
 from page_tree import parse_page
 from snapshots import check_snapshot
 
+METRIC = "balanced_accuracy"
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 HOSTILE = "</title></style></script><script>alert(1)</script><img src=x onerror=alert(1)>\"' &amp;"
 
@@ -47,117 +63,19 @@ def overview(*arguments):
     return page, list(page_lines(page))
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["comparison.md", "ablation.md", "sensitivity.md", "comparison.tex", "tables.csv", "page.txt"],
-)
-def test_snapshots(name, experiments):
-    stem, _, kind = name.partition(".")
-    results = next((one for one in experiments if one.name == stem), None)
-    if kind == "md":
-        text = markdown(results, [f"{stem}-{stem}"])
-    elif kind == "tex":
-        text = latex(results)
-    elif kind == "csv":
-        text = table_csv(experiments)
-    else:
-        _, lines = overview(experiments, {"command": "evengraph report x.sqlite"})
-        text = "\n".join(lines) + "\n"
-    check_snapshot(SNAPSHOTS / name, text)
+def test_snapshots(experiments):
+    check_snapshot(SNAPSHOTS / "tables.csv", table_csv(experiments))
+    _, lines = overview(experiments, {"command": "evengraph report x.sqlite"})
+    check_snapshot(SNAPSHOTS / "page.txt", "\n".join(lines) + "\n")
 
 
-def test_report_files_hold_the_snapshots(filled, tmp_path):
-    from evengraph.lab.pages import write_report
-
-    pytest.importorskip("matplotlib")
-    written = {path.name: path for path in write_report(filled, tmp_path)}
-    assert len(written) == len(list(tmp_path.iterdir())) == 2 * 7 + 2 * 3 + 2
-    text = (SNAPSHOTS / "tables.csv").read_bytes()
-    assert written["tables.csv"].read_bytes() == text
-    assert written["comparison.tex"].read_bytes() == (SNAPSHOTS / "comparison.tex").read_bytes()
-    lines = written["comparison.md"].read_text(encoding="utf-8").splitlines()
-    assert sum("![" in line for line in lines) == 5
-
-
-# Tables.
-
-
-def rows_below(text, title):
-    """The cells of the table below a heading, its header left out."""
-    lines = text.partition(f"## {title}\n\n")[2].split("\n\n")[0].splitlines()
-    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines[2:]]
-
-
-def test_values_by_hand_with_all_of_the_best_in_bold():
-    values = {("cora-step", label): {5: 60.0, 6: 62.0, 7: 64.0} for label in ("GCN", "two")}
-    values["cora-step", "three"] = {5: 61.0, 6: 60.0, 7: 62.0}
-    text = markdown(make_results(values, paper=published(63.5)))
-    best, third = ["**62.0 (1.6)**", "63.5", "-1.5"], ["61.0 (0.8)", "63.5", "-2.5"]
-    rows = rows_below(text, "Cora: balanced accuracy")
-    assert rows == [["GCN", *best], ["two", *best], ["three", *third]]
-    row = ["GCN", "**70.5 (1.6)**", "72.5", "-2.0"]
-    assert rows_below(text, "Cora: G-mean")[0] == row
-    assert [difference_text(value) for value in (-0.04, 0.0, -0.06)] == ["+0.0", "+0.0", "-0.1"]
-
-
-def test_data_sets_of_one_setting_each_share_a_table():
-    places = ("cora-natural-0.1", "pubmed-natural-0.1")
-    results = make_results({(place, "GCN"): spread(60.0, range(5, 8), place) for place in places})
-    assert "| method | Cora | PubMed |" in markdown(results)
-    assert "Made up: All data sets: balanced accuracy" in latex(results)
-    values = {("cora-1", "GCN"): {5: 1.0, 6: 2.0}, ("cora-2", "GCN"): {5: 1.0, 6: 2.0}}
-    head = "| method | cora-1, step imbalance | cora-2, step imbalance |"
-    assert head in markdown(make_results(values))
-
-
-def test_many_methods_stand_in_order_and_a_long_table_is_folded():
-    centres = {f"method {n}": 40 + (n * 7) % 19 for n in range(60)}
-    values = {("cora-1", one): spread(value, range(5, 15), one) for one, value in centres.items()}
-    results = make_results(values)
-    first = replace(results.cells[0], selected={"a": 1})
-    results = replace(results, cells=[first, *results.cells[1:]])
-    rows = rows_below(markdown(results), "Cora: balanced accuracy")
-    found = [float(row[1].strip("*").split()[0]) for row in rows]
-    assert found == sorted(found, reverse=True)
-    assert '<details markdown="1"><summary>59 rows</summary>' in markdown(results)
-    assert "<details" not in markdown(replace(results, cells=results.cells[:20]))
-
-
-def test_what_a_store_lacks_has_no_section():
-    values = {("cora-a", "one"): {5: 60.0}, ("cora-b", "two"): {5: 61.0}}
-    text = markdown(make_results(values))
-    assert not any(word in text for word in ("Mean rank", "selected", "against"))
-    assert table_csv([]).strip() == ""
-
-
-def test_latex_escapes_its_signs():
-    labels = [f"a{sign}b" for sign in "%_&#${}~^\\"]
-    text = latex(make_results({("cora-step", one): {5: 60.0} for one in labels}))
-    assert not any(label in text for label in labels)
-    assert len(re.findall(r"^a\\\S+b & ", text, flags=re.M)) == len(labels) * len(HEADLINE)
-
-
-def test_names_of_others_break_neither_markdown_nor_latex_nor_csv():
+def test_names_of_others_do_not_break_csv_and_signs_are_right():
     label = 'a,b|c "d"<i>\n\x1b'
-    values = {("cora-step", label): spread(60.0, range(3), "x")}
-    results = replace(make_results(values), title="a\n\\input{b}\n# c\x1b <script>")
-    text, tex = markdown(results), latex(results)
-    assert text.startswith("# a\\n\\input{b}\\n# c\\x1b &lt;script>\n")
-    assert '| a,b\\|c "d"&lt;i>\\n\\x1b |' in text
-    assert tex.startswith("% a\\n\\input{b}\\n# c\\x1b <script>: ")
-    assert "\n\\input" not in tex
-    assert "\x1b" not in text + tex
+    results = make_results({("cora-step", label): spread(60.0, range(3), "x")})
     (line,) = csv.DictReader(io.StringIO(table_csv([results])))
     assert line["method"] == label
-
-
-def test_every_figure_is_described(comparison):
-    kinds = ("recall", "confusion", "cost", "map", "ablation", "sensitivity")
-    text = markdown(comparison, [f"{comparison.name}-{kind}" for kind in kinds])
-    for kind in kinds:
-        (words,) = re.findall(rf"!\[(.*)\]\({comparison.name}-{kind}.svg\)", text)
-        assert len(words.split()) > 5
-        assert not set("[]\n") & set(words)
+    assert table_csv([]).strip() == ""
+    assert [difference_text(value) for value in (-0.04, 0.0, -0.06)] == ["+0.0", "+0.0", "-0.1"]
 
 
 # The web page.
@@ -241,3 +159,153 @@ def test_numbers_above_and_below_the_paper_reach_aa_contrast(theme):
         name = re.search(rf"\.{kind} {{ color: var\(--([\w-]+)\); }}", STYLE).group(1)
         for ground in ("surface", "page"):  # a row under the pointer is of the page's colour
             assert contrast(found[name], found[ground]) >= 4.5, (kind, ground)
+
+
+# Plots of the page.
+
+
+def find(tree, tag, kind=""):
+    return [n for n in tree.iter(tag) if not kind or kind in n.get("class", "").split()]
+
+
+def place(node, name):
+    return float(node.get(name).removesuffix("%"))
+
+
+def parse(panel):
+    """The panel as a tree; all that has a place in percent lies within its picture."""
+    tree = ElementTree.fromstring(f"<div>{panel}</div>")
+    for node in tree.iter():
+        for name in ("x1", "x2", "cx", "x", "y1", "y2", "cy"):
+            if node.get(name, "").endswith("%"):
+                assert 0 <= place(node, name) <= 100, (node.tag, name)
+    assert "nan" not in str(panel).lower()
+    return tree
+
+
+def lines(tree):
+    """The line of each method, by its name."""
+    return {n.get("data-method"): n for n in tree.iter("li") if n.get("data-method")}
+
+
+def test_all_marks_and_ticks_of_a_panel_share_one_straight_scale(comparison):
+    tree = parse(dots_panel(comparison, STEP, METRIC))
+    found = [(float(tick.text), place(tick, "x")) for tick in find(tree, "text", "tick")]
+    assert len(found) >= 2
+    for label, line in lines(tree).items():
+        cell = comparison.find(STEP, label)
+        (mean,), seeds = find(line, "circle", "mean"), find(line, "circle", "seed")
+        (whisker,), paper = find(line, "line", "whisker"), find(line, "line", "paper")
+        found.append((cell.mean(METRIC), place(mean, "cx")))
+        found += zip(cell.values(METRIC), (place(seed, "cx") for seed in seeds), strict=True)
+        found += zip(cell.interval(METRIC), (place(whisker, n) for n in ("x1", "x2")), strict=True)
+        assert len(paper) == (cell.published(METRIC) is not None)
+        found += [(cell.published(METRIC), place(dash, "x1")) for dash in paper]
+    (low, left), (high, right) = min(found), max(found)
+    for value, at in found:
+        assert at == pytest.approx(left + (right - left) * (value - low) / (high - low), abs=0.02)
+
+
+def test_the_best_and_what_is_below_for_certain_stand_out(experiments):
+    def strong(panel):
+        found = lines(parse(panel)).items()
+        return [label for label, line in found if line.get("class") == "strong"]
+
+    for setting in experiments[0].settings:
+        assert strong(dots_panel(experiments[0], setting, METRIC)) == ["Uni-GNN"]
+    for setting in experiments[1].settings:
+        assert strong(gaps_panel(experiments[1], setting, METRIC)) == ["no semantic"]
+
+
+@pytest.mark.parametrize(
+    "values", [{5: 60.0}, {5: 0.0, 6: 100.0}, {5: 50.0, 6: 50.0}, {5: 1e-9, 6: 0.0}]
+)
+def test_any_spread_stays_inside(values):
+    results = make_results({("cora-step", "GCN"): values}, paper=published(100.0))
+    tree = parse(dots_panel(results, "cora-step", METRIC))
+    assert len(find(tree, "line", "whisker")) == (len(values) > 1)
+
+
+def test_differences_are_paired_by_common_seeds(experiments):
+    values = {("cora-step", "all"): {5: 70.0, 6: 72.0}, ("cora-step", "part"): {6: 71.0, 9: 10.0}}
+    results = make_results(values, kind="ablation")
+    whole, part = results.cells
+    results = replace(results, cells=[replace(whole, selected={"alpha": 1}), part])
+    (line,) = lines(parse(gaps_panel(results, "cora-step", METRIC))).values()
+    assert find(line, "span", "value")[0].text == "-1.0"
+    assert not find(line, "line", "whisker")
+    apart = [
+        cell.with_seeds(FEW if cell.selected else range(8, 25)) for cell in experiments[1].cells
+    ]
+    assert lines(parse(gaps_panel(replace(experiments[1], cells=apart), STEP, METRIC))) == {}
+
+
+def test_the_band_goes_around_the_curve(experiments):
+    cells = experiments[2].curves()["K"]
+    tree = parse(curve_panel("K", cells, METRIC, (60.0, 80.0)))
+
+    def points(texts):
+        return [tuple(map(float, text.replace(",", " ").split())) for text in texts]
+
+    band = points(find(tree, "polygon", "band")[0].get("points").split())
+    curve = points(find(tree, "path", "curve")[0].get("d").removeprefix("M").split("L"))
+    assert len(band) == 2 * len(curve) == 8
+    for (x, y), (x1, top), (x2, bottom) in zip(curve, band[:4], reversed(band[4:]), strict=True):
+        assert x == x1 == x2
+        assert 0 <= top <= y <= bottom <= 1000
+    heights = [y for _, y in curve]
+    means = [cell.mean(METRIC) for cell in cells]
+    assert np.argsort(heights).tolist() == np.argsort(means)[::-1].tolist()
+    parse(curve_panel("K", cells[-1:], METRIC, (means[-1], means[-1])))
+
+
+def test_many_methods_stand_in_order_and_few_of_many_seeds_are_drawn():
+    centres = {f"method {n}": 40 + (n * 7) % 20 for n in range(MANY + 1)}
+    cells = {(STEP, label): spread(value, FEW, label, 0) for label, value in centres.items()}
+    shown = list(lines(parse(dots_panel(make_results(cells), STEP, METRIC))))
+    assert shown == sorted(centres, key=lambda label: -centres[label])
+    few, many = [3.0, 1.0, 2.0], [float(n * 7 % 251) for n in range(251)]
+    assert some_values(few) == few
+    assert len(some_values(many)) == 50
+    assert (some_values(many)[:2], some_values(many)[-1]) == ([0.0, 5.0], 250.0)
+
+
+# Files.
+
+
+# `evengraph report`.
+
+
+def test_the_command_tells_what_it_wrote(copied, tmp_path, capsys):
+    with closing(sqlite3.connect(copied.path)) as base, base:
+        base.execute("DELETE FROM runs WHERE method_fields NOT LIKE '%alpha\": 1%'")
+    assert call("report", copied.path, "--out", tmp_path / "report") == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told == [f"wrote {tmp_path / 'report' / name}" for name in ("tables.csv", "index.html")]
+    with (tmp_path / "report" / "tables.csv").open(newline="") as file:
+        titles = {line["experiment"] for line in csv.DictReader(file)}
+    assert titles == {"sensitivity"}  # experiments without runs are passed over
+    Store(tmp_path / "empty.sqlite")
+    for store, words in (
+        (tmp_path / "none.sqlite", "There is no store"),
+        (tmp_path / "empty.sqlite", "holds no finished experiment"),
+    ):
+        assert call("report", store, "--out", tmp_path / "other") == 2
+        assert words in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "none.sqlite").exists()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        """UPDATE runs SET outcome = '{"metrics": {"macro_f1": "x"}, "validation": 1}'""",
+        """UPDATE runs SET outcome = json_set(outcome, '$.metrics.balanced_accuracy', '[]')""",
+        """UPDATE boards SET content = json_set(content, '$.title', 5)""",
+    ],
+)
+def test_results_of_another_kind_are_one_line_with_the_store(copied, tmp_path, change):
+    with closing(sqlite3.connect(copied.path)) as base, base:
+        base.execute(change)
+    with pytest.raises(ValueError, match=r"sqlite.* cannot be drawn: a result is") as caught:
+        write_report(copied, tmp_path / "out")
+    assert "\n" not in str(caught.value)

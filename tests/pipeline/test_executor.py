@@ -10,6 +10,7 @@ import sys
 import threading
 from contextlib import closing
 from dataclasses import replace
+from time import time
 
 import numpy
 import pytest
@@ -131,7 +132,7 @@ def test_what_has_ended_or_another_process_is_at_is_left_alone(executor, path):
     store.add(ended(over, validation=12.5))
     store.add(failed(broken))
     with closing(sqlite3.connect(store.path)) as base:  # a process that lives: the one above
-        values = (taken.key, socket.gethostname(), os.getppid(), 0.0)
+        values = (taken.key, socket.gethostname(), os.getppid(), time())
         base.execute("INSERT INTO claims (key, host, process, seen) VALUES (?, ?, ?, ?)", values)
         base.commit()
     told = run_all([over, broken, taken, free], path, executor)

@@ -337,11 +337,11 @@ def results(
 
 def report(
     store: Annotated[Path, typer.Argument(help="SQLite file written by reproduce.")],
-    to: Annotated[Path, typer.Option("--out", help="Folder for tables and figures.")] = Path(
+    to: Annotated[Path, typer.Option("--out", help="Folder for the page and the CSV file.")] = Path(
         "report"
     ),
 ) -> None:
-    """Write tables (Markdown, LaTeX, CSV), figures (SVG, PNG) and a web page from a store."""
+    """Write a web page with plots and tables, and a CSV file, from a store."""
     from evengraph.lab.pages import write_report
 
     opened = _open(store)

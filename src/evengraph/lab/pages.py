@@ -6,9 +6,7 @@ without it.
 
 from __future__ import annotations
 
-import gc
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +15,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table as TerminalTable
 
-from evengraph.core.errors import first_line, short
+from evengraph.core.errors import first_line
 from evengraph.core.files import csv_text, write_atomic
 from evengraph.lab.results import (
     MANY,
@@ -37,8 +35,6 @@ from evengraph.lab.tables import (
     count_reached,
     difference_text,
     interval_text,
-    latex,
-    markdown,
     mean_text,
     paper_table,
     ranks_table,
@@ -403,7 +399,7 @@ def curve_panel(name: str, cells: Sequence[Cell], metric: str, limits: Interval)
     return tag("figure", tag("figcaption", tag("h3", name), metric_line), picture, note)
 
 
-PARTS = ("metrics", "seconds", "together", "memory", "criterion")  # of outcomes, in every row
+PARTS = ("metrics", "criterion")  # of outcomes, in every row
 
 
 def export_runs(rows: Sequence[Row], path: Path) -> int:
@@ -416,14 +412,9 @@ def export_runs(rows: Sequence[Row], path: Path) -> int:
         content = [row.flat() | {"outcome": dict(row.outcome)} for row in rows]
         write_atomic((json.dumps(content, indent=1) + "\n").encode(), path)
     elif path.suffix == ".parquet":
-        try:
-            import pandas
+        import pandas as pd
 
-            parquet = pandas.DataFrame(flat, columns=names).to_parquet(index=False)
-        except ImportError:
-            message = "Parquet needs pandas and pyarrow; try: pip install 'evengraph[parquet]'."
-            raise ValueError(message) from None
-        write_atomic(parquet, path)
+        write_atomic(pd.DataFrame(flat, columns=names).to_parquet(index=False), path)
     else:
         raise ValueError(f"path must end in .csv, .json or .parquet, got {path}.")
     return len(rows)
@@ -432,48 +423,28 @@ def export_runs(rows: Sequence[Row], path: Path) -> int:
 def write_report(
     store: Store, folder: Path, content: Mapping[str, Any] | None = None
 ) -> list[Path]:
-    """Write every table and figure of a store to a folder; returns the paths."""
-    from evengraph.lab.figures import figures, save  # needs matplotlib
-
+    """Write a page and a CSV file of all results of a store to a folder; returns the paths."""
     with _named(store):
         loaded = load_experiments(store, parts=PARTS)
         experiments = [results for results in loaded if results.cells]
     if not experiments:
         raise ValueError(f"{store.path} holds no finished experiment.")
-    for results in experiments:
-        if not re.fullmatch(r"[\w+ -][\w.+ -]*", results.name):  # it names files in the folder
-            raise ValueError(
-                f"{store.path}: the name of an experiment must hold letters, digits, dots and "
-                f"dashes, got {short(results.name)}."
-            )
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for results in experiments:
-        names = []
-        with _named(store, f", experiment {results.name}"):
-            for name, figure in figures(results):
-                written += save(figure, folder / name)
-                names.append(name)
-                del figure
-                gc.collect()  # a figure is a circle of objects, and takes tens of megabytes
-            for kind, text in (("md", markdown(results, names)), ("tex", latex(results))):
-                write_atomic(text.encode(), folder / f"{results.name}.{kind}")
-                written.append(folder / f"{results.name}.{kind}")
     with _named(store):
         write_atomic(table_csv(experiments).encode(), folder / "tables.csv")
         page.write_html(render_overview(experiments, content), folder / "index.html")
-    return [*written, folder / "tables.csv", folder / "index.html"]
+    return [folder / "tables.csv", folder / "index.html"]
 
 
 @contextmanager
-def _named(store: Store, part: str = "") -> Iterator[None]:
+def _named(store: Store) -> Iterator[None]:
     """Turn an error about values of another kind than was written into a line with the store."""
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         reason = f"{type(error).__name__}: {first_line(error)}"
         raise ValueError(
-            f"{store.path}{part} cannot be drawn: a result is not as it was written ({reason})."
+            f"{store.path} cannot be drawn: a result is not as it was written ({reason})."
         ) from error
 
 

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evengraph.core.text import printable
 from evengraph.lab.store import Row, Store
 from evengraph.metrics.registry import HEADLINE
 from evengraph.metrics.significance import RESAMPLES, bootstrap_interval, holm, mean_ranks, t_test
@@ -44,11 +43,9 @@ class Estimate(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """Values of runs in the order of their rows; a cost that is not known is 0."""
+    """Values of runs in the order of their rows."""
 
     metrics: Mapping[str, Sequence[float]]
-    seconds: Sequence[float]
-    memory: Sequence[float]
     criteria: set[str]  # what the validation scores are; rows that do not say it are Macro-F1
 
 
@@ -67,7 +64,6 @@ class Cell:
     note: str = ""  # what the literature says about the parameter that varies
     role: str = ""  # of the method and its variants: "baseline", "highlight" or ""
     scores: Mapping[str, Sequence[float]] | None = None  # of the runs, if no rows were read
-    store: Store | None = None  # has the outcomes of the rows, if these were read in part
 
     @cached_property
     def _metrics(self) -> Mapping[str, Sequence[float]]:
@@ -76,15 +72,12 @@ class Cell:
 
     @cached_property
     def numbers(self) -> Numbers:
-        """What tables and figures of all runs need; outcomes are slow to parse."""
+        """What tables and plots of all runs need; outcomes are slow to parse."""
         outcomes = [dict(row.outcome.items()) for row in self.rows]
         metrics = [outcome["metrics"] for outcome in outcomes]
         names = [name for name in (metrics or [{}])[0] if all(name in one for one in metrics)]
         return Numbers(
             {name: array("d", (one[name] for one in metrics)) for name in names},
-            # runs that shared a GPU took their seconds together
-            array("d", ((o.get("seconds") or 0) / float(o.get("together", 1)) for o in outcomes)),
-            array("d", (o.get("memory") or 0 for o in outcomes)),
             {str(o.get("criterion") or "Macro-F1") for o in outcomes},
         )
 
@@ -92,12 +85,6 @@ class Cell:
     def size(self) -> int:
         """Number of runs."""
         return len(self.rows) or len(next(iter(self._metrics.values()), ()))
-
-    def outcomes(self) -> list[Mapping[str, Any]]:
-        """The whole outcomes of the runs."""
-        if self.store is None:
-            return [row.outcome for row in self.rows]
-        return self.store.outcomes([row.job.key for row in self.rows])
 
     def by_seed(self, metric: str) -> dict[int, float]:
         """Value of the metric for each seed."""
@@ -145,7 +132,7 @@ class ExperimentResults:
 
     name: str
     title: str  # heading in reports
-    kind: str  # "comparison", "ablation" or "sensitivity": which tables and figures to draw
+    kind: str  # "comparison", "ablation" or "sensitivity": which tables and plots to draw
     seeds: Sequence[int]  # those of the paper, on which hyperparameters were selected
     cells: Sequence[Cell]
     tsne: Mapping[str, Any] | None = None  # coordinates, classes and clusters of one run
@@ -191,12 +178,6 @@ class ExperimentResults:
         """First method with the role of the baseline, or else the first of all."""
         return next(iter(self._with_role("baseline") or self.labels), "")
 
-    @property
-    def highlight(self) -> str:
-        """Method to draw in the strongest colour: the first with that role, or the first tuned."""
-        tuned = [cell.label for cell in self.cells if cell.selected]
-        return next(iter(self._with_role("highlight") or tuned), "")
-
     def _with_role(self, role: str) -> list[str]:
         return [cell.label for cell in self.cells if cell.role == role]
 
@@ -240,7 +221,7 @@ def load_experiments(
 
     def cell(content: Mapping[str, Any]) -> Cell:
         found = [rows[key] for key in content["keys"] if key in rows]
-        return _cell(content, rows=found, store=store if parts else None)
+        return _cell(content, rows=found)
 
     return [_experiment(store, name, content, cell) for name, content in contents.items()]
 
@@ -398,34 +379,5 @@ def rank_methods(results: ExperimentResults, metric: str) -> dict[str, float]:
     return mean_ranks(values)
 
 
-def best_first(results: ExperimentResults, metric: str) -> list[str]:
-    """Names of the methods by relative rank over the settings in which each was run."""
-    ranks: dict[str, list[float]] = {label: [] for label in results.labels}
-    for setting in results.settings:
-        cells = sorted(results.table_cells(setting), key=lambda cell: -cell.mean(metric))
-        for rank, cell in enumerate(cells):
-            ranks[cell.label].append(rank / len(cells))
-    return sorted(ranks, key=lambda label: fmean(ranks[label]) if ranks[label] else 1.0)
-
-
 METRIC = "balanced_accuracy"
 MANY = 10  # more methods than this do not fit side by side
-
-
-def alternative_text(results: ExperimentResults, picture: str) -> str:
-    """Describe a figure by the last part of its name, such as `table1-cost`."""
-    kind = picture.removeprefix(f"{results.name}-")
-    methods, settings = len(results.labels), len(results.settings)
-    where = results.setting_title(results.settings[0]) if settings == 1 else f"{settings} settings"
-    scores = f"balanced accuracy of {methods} methods in {where}, mean and 95% interval"
-    texts = {
-        "comparison": f"{scores}; best on average: {[*best_first(results, METRIC), 'none'][0]}",
-        "ablation": f"difference of {methods - 1} variants from {results.reference} in {where}",
-        "sensitivity": f"balanced accuracy over {len(results.curves())} parameters in {where}",
-        "recall": f"recall of each class, largest to smallest, in {where}",
-        "confusion": f"confusion matrices of {results.baseline} and {results.highlight}",
-        "cost": f"balanced accuracy of {methods} methods against seconds and memory per run",
-        "map": f"t-SNE of the embeddings of {results.tsne_label}, by class and by cluster",
-    }
-    text = f"{results.title}: {texts.get(kind, kind)}"
-    return printable(text).replace("[", "(").replace("]", ")").replace("\n", " ")

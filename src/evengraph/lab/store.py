@@ -6,17 +6,18 @@ import hashlib
 import json
 import os
 import socket
-import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from sys import intern
 from time import time
 from typing import Any, Literal, NamedTuple
+
+import psutil
 
 from evengraph.core.errors import one_line_errors
 from evengraph.core.files import SqliteFile, known_tables
@@ -24,6 +25,7 @@ from evengraph.core.files import SqliteFile, known_tables
 SCHEMA = 1
 MAGIC = b"SQLite format 3\0"  # the first bytes of every database
 STALE = 24 * 3600.0  # seconds after which a job claimed on another machine may be claimed again
+CLOCK = 5.0  # seconds by which the clock may have been set forward between two looks at it
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS runs (
@@ -52,13 +54,11 @@ CREATE TABLE IF NOT EXISTS claims (
     key TEXT PRIMARY KEY,
     host TEXT NOT NULL,
     process INTEGER NOT NULL,
-    seen REAL NOT NULL,
-    boot TEXT NOT NULL DEFAULT '',
-    started TEXT NOT NULL DEFAULT ''
+    seen REAL NOT NULL
 );
 """
 
-LATER = ("boot TEXT NOT NULL DEFAULT ''", "started TEXT NOT NULL DEFAULT ''")  # columns of claims
+FORMER = ("boot TEXT NOT NULL DEFAULT ''", "started TEXT NOT NULL DEFAULT ''")  # in claims of 0.2.0
 
 
 # Jobs and rows.
@@ -292,9 +292,7 @@ class Claimant(NamedTuple):
     """A process that works on jobs."""
 
     host: str
-    process: int  # used again after a while and after every boot, which the next two tell apart
-    boot: str = ""  # id of the boot, empty where unknown
-    started: str = ""  # when the process started
+    process: int
 
     def alive(self, *, seen: float, now: float) -> bool:
         """Whether the process that made a claim at the time `seen` may still work on it."""
@@ -303,19 +301,15 @@ class Claimant(NamedTuple):
             return False  # the claim is damaged
         if self.host != socket.gethostname():
             return abs(now - seen) <= STALE  # a time in the future is that of a wrong clock
-        boot = boot_id()
-        if self.boot and boot and self.boot != boot:
-            return False
         try:
-            os.kill(self.process, 0)
-        except ProcessLookupError:
+            process = psutil.Process(self.process)
+            if process.create_time() > seen + CLOCK:
+                return False  # the number was used again
+            return process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+        except psutil.NoSuchProcess:
             return False
-        except PermissionError:  # alive, of another user
-            pass
-        state, started = _state(self.process)
-        if state in ("Z", "X"):  # dead, but not yet reaped by its parent
-            return False
-        return not (self.started and started) or self.started == started
+        except psutil.AccessDenied:  # alive, of another user
+            return True
 
 
 class Holder(NamedTuple):
@@ -328,26 +322,7 @@ class Holder(NamedTuple):
 
 def this_process() -> Claimant:
     """The calling process."""
-    return Claimant(socket.gethostname(), os.getpid(), boot_id(), _state(os.getpid())[1])
-
-
-@cache
-def boot_id() -> str:
-    """Differs after every start of the machine; empty where the system does not say."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
-
-
-def _state(process: int) -> tuple[str, str]:
-    """State of a process and when it started, in ticks since the boot; empty if unknown."""
-    try:
-        text = Path(f"/proc/{process}/stat").read_text()
-    except OSError:
-        return "", ""
-    parts = text.rpartition(")")[2].split()  # the name of the program may hold spaces
-    return parts[0], parts[19]
+    return Claimant(socket.gethostname(), os.getpid())
 
 
 class Store:
@@ -368,7 +343,7 @@ class Store:
             raise ValueError(f"{self.path} is not an evengraph store: file is not a database.")
         with self._file.read() as base:
             base.execute("BEGIN")  # one moment: another process may be creating the file
-            tables = known_tables(base, TABLES, LATER)
+            tables = known_tables(base, TABLES, FORMER)
             (version,) = base.execute("PRAGMA user_version").fetchone()
         if version not in (0, SCHEMA):
             raise ValueError(
@@ -483,13 +458,6 @@ class Store:
             rows = base.execute(_select_values("key", "1", paths))
             return {row[0]: row[1:] for row in rows}
 
-    def outcomes(self, keys: Iterable[str]) -> list[Mapping[str, Any]]:
-        """The whole outcomes of rows."""
-        with self._file.read() as base:
-            query = "SELECT outcome FROM runs WHERE key = ?"
-            texts = [base.execute(query, (key,)).fetchone() for key in keys]
-        return [json.loads(text[0]) for text in texts if text is not None]
-
     def count(self) -> int:
         """Number of rows."""
         with self._file.read() as base:
@@ -545,45 +513,35 @@ class Store:
         claimed = []
         with self._file.write() as base:
             base.execute("BEGIN IMMEDIATE")
-            present = {row[1] for row in base.execute("PRAGMA table_info(claims)")}
-            for column in LATER:  # which stores of earlier versions lack
-                if column.split()[0] not in present:
-                    base.execute(f"ALTER TABLE claims ADD COLUMN {column}")
             for job in jobs:
                 query = f"SELECT {_COLUMNS} FROM runs WHERE key = ?"
                 columns = base.execute(query, (job.key,)).fetchone()
                 if columns is not None and self._row(columns, _RowReader()) is not None:
                     continue  # a damaged row is run again
-                query = "SELECT host, process, boot, started, seen FROM claims WHERE key = ?"
+                query = "SELECT host, process, seen FROM claims WHERE key = ?"
                 *holder, seen = base.execute(query, (job.key,)).fetchone() or (*me, now)
-                if tuple(holder[:2]) == me[:2] or not Claimant(*holder).alive(seen=seen, now=now):
-                    base.execute(
-                        "INSERT OR REPLACE INTO claims (key, host, process, boot, started, seen) "
-                        "VALUES (?, ?, ?, ?, ?, ?)",
-                        (job.key, *me, now),
-                    )
+                if Claimant(*holder) == me or not Claimant(*holder).alive(seen=seen, now=now):
+                    query = "INSERT OR REPLACE INTO claims (key, host, process, seen)"
+                    base.execute(f"{query} VALUES (?, ?, ?, ?)", (job.key, *me, now))
                     claimed.append(job)
         return claimed
 
     def release(self, *, all_processes: bool = False) -> int:
         """Drop the claims of this process, or of all, on unfinished jobs; returns their number."""
-        host, process, *_ = this_process()
         with self._file.write() as base:
             if all_processes:
                 return base.execute("DELETE FROM claims").rowcount
             mine = "DELETE FROM claims WHERE host = ? AND process = ?"
-            return base.execute(mine, (host, process)).rowcount
+            return base.execute(mine, this_process()).rowcount
 
     def holders(self) -> list[Holder]:
         """The living processes that have claimed jobs."""
         with self._file.read() as base:
-            base.row_factory = sqlite3.Row
-            rows = [dict(row) for row in base.execute("SELECT * FROM claims")]
+            rows = base.execute("SELECT host, process, seen FROM claims").fetchall()
         claims: dict[Claimant, list[float]] = {}
-        for row in rows:  # stores of earlier versions lack two columns
-            claimant = Claimant(*(row.get(name, "") for name in Claimant._fields))
-            if claimant.alive(seen=row["seen"], now=time()):
-                claims.setdefault(claimant, []).append(row["seen"])
+        for host, process, seen in rows:
+            if Claimant(host, process).alive(seen=seen, now=time()):
+                claims.setdefault(Claimant(host, process), []).append(seen)
         return [Holder(claimant, max(seen), len(seen)) for claimant, seen in claims.items()]
 
     def running(self) -> int:
