@@ -434,7 +434,7 @@ def test_a_model_keeps_the_features_of_that_time():
     new = model.open(nodes, edges).tables.graph
     assert torch.equal(new.x, task.graph.x)
     assert torch.equal(new.relation_index, task.graph.relation_index)
-    probabilities = model.predict_proba(nodes, edges)
+    probabilities = model.predict_proba(nodes, edges, calibrated=False)
     assert np.array_equal(probabilities, model.method_.predict_proba(task.graph).numpy())
     mixed = model.method_.predict_task(task)
     assert torch.equal(mixed[task.test], torch.from_numpy(probabilities)[task.test])
