@@ -7,6 +7,7 @@ import statistics
 from threading import Event, Thread
 
 import pytest
+from filelock import Timeout
 
 from evengraph.core import files as locks
 from evengraph.core.files import csv_text, locked, temporary_folder, write_atomic, write_json
@@ -59,22 +60,22 @@ def test_a_full_disk_names_the_file_and_leaves_the_old_one(tmp_path, monkeypatch
     assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("result.json", "old")]
 
 
-pytestmark = pytest.mark.skipif(locks.fcntl is None, reason="Windows has no such locks")
-
-
-def test_one_at_a_time_holds_a_folder(tmp_path):
-    inside = Event()
+def test_one_at_a_time_holds_a_lock(tmp_path):
+    inside, lock = Event(), tmp_path / "lock"
 
     def other():
-        with locked(tmp_path):
+        with locked(lock):
             inside.set()
 
     thread = Thread(target=other)
-    with locked(tmp_path):
+    with locked(lock):
         thread.start()
         assert not inside.wait(0.05)
+        with pytest.raises(Timeout), locked(lock, wait=False):
+            pass
     thread.join(5)
     assert inside.is_set()
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_temporary_folder_goes_and_what_others_left_goes_before(tmp_path):

@@ -94,6 +94,14 @@ def test_a_worker_ends_after_its_parent_was_killed():
                 os.kill(worker, signal.SIGKILL)
 
 
+def test_a_worker_ends_if_its_parent_was_killed_before_it_looked():
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait(60)
+    parent = f"type('Parent', (), {{'pid': {gone.pid}}})"
+    orphan = f"from multiprocessing import process\nprocess._parent_process = {parent}{CHILD}"
+    subprocess.run([sys.executable, "-c", orphan], stdout=subprocess.PIPE, timeout=30, check=False)
+
+
 def test_only_marks_of_dead_processes_of_this_machine_are_abandoned():
     gone = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     pid, host, rest = process_mark().split("@")

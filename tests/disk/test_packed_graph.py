@@ -1,6 +1,7 @@
 """Packed graphs: arrays, damage, writing in stages, and reading into memory."""
 
 import json
+import os
 from dataclasses import replace
 from hashlib import sha256
 
@@ -324,7 +325,15 @@ def test_other_inputs_or_a_damaged_journal_start_afresh(tmp_path):
             assert not list(writer.folder.glob("*.npy"))
 
 
-def test_two_writers_of_one_folder_exclude_each_other(tmp_path):
+def test_two_writers_of_one_folder_exclude_each_other(tmp_path, monkeypatch):
+    rename = os.rename
+
+    def renamed(*paths):  # when a graph is complete, another process has not begun
+        with pytest.raises(PackError, match="another process"), PackWriter(tmp_path / "graph", {}):
+            pass
+        rename(*paths)
+
+    monkeypatch.setattr(os, "rename", renamed)
     with PackWriter(tmp_path / "graph", {}) as first:
         write_all(first)
         with pytest.raises(PackError, match="another process"), PackWriter(tmp_path / "graph", {}):
@@ -332,6 +341,7 @@ def test_two_writers_of_one_folder_exclude_each_other(tmp_path):
         first.publish(class_names=[])
     with pytest.raises(FileExistsError, match="exists; remove it"):
         PackWriter(tmp_path / "graph", {})
+    assert [path.name for path in tmp_path.iterdir()] == ["graph"]
 
 
 @pytest.fixture

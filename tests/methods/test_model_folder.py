@@ -93,15 +93,28 @@ def test_what_a_killed_save_left_is_no_obstacle_and_goes(tmp_path, left):
     assert ".other.abc12345.tmp" not in names(tmp_path)
 
 
-def test_a_reader_beside_a_writer_gets_one_of_both_models(saved, monkeypatch):
+@pytest.mark.parametrize("moment", ["before it looks", "after it looked"])
+def test_a_reader_beside_a_writer_gets_one_of_both_models(saved, monkeypatch, moment):
     """The writer replaces the model between the reader's two files, twice."""
-    read, replaced = module._tensors, []
+    read, replaced, look = module._tensors, [], Path.is_file
 
-    def late(folder, about):
+    def replace():
         if len(replaced) < 2:
             replaced.append({"a": torch.full((2,), float(len(replaced)))})
             write_model(saved, ABOUT, replaced[-1])
+
+    def late(folder, about):
+        if moment == "before it looks":
+            replace()
         return read(folder, about)
+
+    def looked(path):
+        there = look(path)
+        if moment == "after it looked" and path.suffix == ".safetensors":
+            replace()
+        return there
+
+    monkeypatch.setattr(Path, "is_file", looked)
 
     monkeypatch.setattr(module, "_tensors", late)
     check(saved, tensors={"a": torch.ones(2)})

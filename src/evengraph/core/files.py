@@ -19,6 +19,8 @@ from time import sleep
 from typing import Any, BinaryIO
 from urllib.parse import quote
 
+from filelock import FileLock
+
 from evengraph.core.errors import one_line_errors
 from evengraph.core.machine import format_size
 from evengraph.core.untrusted import MAX_TEXT_BYTES
@@ -91,56 +93,32 @@ def _json_value(value: Any) -> Any:
     return value
 
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
-
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Wait until no other process holds the folder, then hold it."""
-    if fcntl is None:
-        yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        with suppress(OSError):  # some network file systems have no locks
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
+def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
+    """Hold a lock file, made for that; a kill frees it. Waits, or raises `filelock.Timeout`."""
+    with FileLock(path, timeout=-1 if wait else 0):
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # Windows removes no open file
+                path.unlink()  # who has opened it meanwhile takes a new one
 
 
 @contextmanager
 def temporary_folder(beside: Path) -> Iterator[Path]:
     """A temporary folder in the same place, removed at the end, as those of killed processes."""
     for name in glob.glob(f"{glob.escape(str(beside.parent / f'.{beside.name}.'))}*.tmp"):
-        _remove_if_free(Path(name))
+        with suppress(OSError), locked(Path(f"{name}.lock"), wait=False):  # no process holds it
+            shutil.rmtree(name, ignore_errors=True)
     with ExitStack() as stack:
-        name, held = "", False
-        while not held:  # another process may remove it before it is held
+        name = ""
+        while not os.path.isdir(name):  # another process may remove it before it is held
             name = tempfile.mkdtemp(dir=beside.parent, prefix=f".{beside.name}.", suffix=".tmp")
-            with suppress(FileNotFoundError):
-                stack.enter_context(locked(Path(name)))
-                held = os.path.isdir(name)
+            stack.enter_context(locked(Path(f"{name}.lock")))
         try:
             yield Path(name)
         finally:
             shutil.rmtree(name, ignore_errors=True)
-
-
-def _remove_if_free(folder: Path) -> None:
-    """Remove a folder that no process holds."""
-    if fcntl is None:
-        return
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder, ignore_errors=True)
-        finally:
-            os.close(handle)
 
 
 UNTRUSTED = "PRAGMA trusted_schema = OFF"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import multiprocessing
 import os
 import re
 import socket
@@ -61,10 +62,11 @@ def available_memory() -> int:
 @cache  # one thread per process
 def end_with_parent() -> None:
     """End this process soon after its parent: a parent that is killed cannot do it."""
-    parent = os.getppid()
+    started_by = multiprocessing.parent_process()  # which may have ended before we got here
+    parent = os.getppid() if started_by is None else started_by.pid
 
     def watch() -> None:
-        while os.getppid() == parent:
+        while os.getppid() == parent and psutil.pid_exists(parent):  # Windows keeps the number
             sleep(0.5)
         os._exit(1)
 

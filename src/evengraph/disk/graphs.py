@@ -6,19 +6,20 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import torch
+from filelock import Timeout
 from numpy.typing import DTypeLike, NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph import __version__
-from evengraph.core.files import write_atomic
+from evengraph.core.files import locked, write_atomic
 from evengraph.core.lazy import PACKED
 from evengraph.core.machine import available_memory, format_size
 from evengraph.core.task import edge_weight
@@ -42,21 +43,31 @@ class PackWriter:
     def __init__(self, path: str | Path, source: Mapping[str, Any]) -> None:
         self.path = Path(path).expanduser().absolute()
         self.source = json.loads(json.dumps(source))
-        if self.path.exists() or self.path.is_symlink():
-            raise FileExistsError(f"{path} exists; remove it or name another folder.")
+        self._check_free()
         self.folder = self.path.parent / f".{self.path.name}.partial"
         self.facts: dict[str, dict[str, Any]] = {}
 
+    def _check_free(self) -> None:
+        if self.path.exists() or self.path.is_symlink():
+            raise FileExistsError(f"{self.path} exists; remove it or name another folder.")
+
     def __enter__(self) -> Self:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._lock = _lock(self.folder)
-        journal: Any = None
-        with suppress(OSError, ValueError):
-            journal = json.loads((self.folder / JOURNAL).read_text(encoding="utf-8"))
-        if isinstance(journal, dict) and journal.get("source") == self.source:
-            self.facts = journal["stages"]
-        else:
-            self._remove_all_but("lock")
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(locked(Path(f"{self.folder}.lock"), wait=False))
+            except Timeout:
+                raise PackError(f"{self.folder} is being written by another process.") from None
+            self._check_free()  # another process may have finished meanwhile
+            self.folder.mkdir(exist_ok=True)
+            journal: Any = None
+            with suppress(OSError, ValueError):
+                journal = json.loads((self.folder / JOURNAL).read_text(encoding="utf-8"))
+            if isinstance(journal, dict) and journal.get("source") == self.source:
+                self.facts = journal["stages"]
+            else:
+                self._remove_all_but()
+            self._held = stack.pop_all()
         return self
 
     def _remove_all_but(self, *names: str) -> None:
@@ -65,9 +76,9 @@ class PackWriter:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
-        os.close(self._lock)
-        if kind is not None and issubclass(kind, ValueError):  # bad input: nothing to resume
-            shutil.rmtree(self.folder, ignore_errors=True)
+        with self._held:
+            if kind is not None and issubclass(kind, ValueError):  # bad input: nothing to resume
+                shutil.rmtree(self.folder, ignore_errors=True)
 
     def is_done(self, stage: str) -> bool:
         """Whether a stage was finished, now or before a kill."""
@@ -104,11 +115,9 @@ class PackWriter:
             "arrays": arrays,
             "source": self.source,
         }
-        self._remove_all_but(JOURNAL, "lock", *(f"{name}.npy" for name in arrays))
+        self._remove_all_but(JOURNAL, *(f"{name}.npy" for name in arrays))
         _write_json(content, self.folder / PACKED)
-        for name in (JOURNAL, "lock"):
-            with suppress(OSError):
-                (self.folder / name).unlink()
+        (self.folder / JOURNAL).unlink(missing_ok=True)
         os.rename(self.folder, self.path)
         return PackedGraph.open(self.path)
 
@@ -116,21 +125,6 @@ class PackWriter:
 def _write_json(content: Any, path: Path) -> None:
     """Write JSON with all digits: encoders must give the same features again."""
     write_atomic((json.dumps(content, indent=1) + "\n").encode(), path)
-
-
-def _lock(folder: Path) -> int:
-    """Open and lock the folder; the system frees the lock when the process ends, however."""
-    handle = os.open(folder / "lock", os.O_CREAT | os.O_RDWR)
-    try:
-        import fcntl
-    except ImportError:  # not on Windows
-        return handle
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        raise PackError(f"{folder} is being written by another process.") from None
-    return handle
 
 
 def pack_graph(

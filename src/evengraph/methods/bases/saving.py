@@ -89,7 +89,7 @@ def write_model(
             except OSError:
                 if not folder.is_dir():  # otherwise another process made it meanwhile
                     raise
-    with locked(folder):
+    with locked(folder / f".{MAIN}.lock"):
         _write(folder, files)
 
 
@@ -126,7 +126,7 @@ def read_model(folder: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         about = _read_description(folder)
         try:
             return about, _tensors(folder, about)
-        except ValueError:  # another process may be replacing the model: read the new one
+        except (ValueError, OSError):  # another process may be replacing it: read the new model
             if _read_description(folder)["tensors"] == about["tensors"]:
                 raise
     raise ValueError(f"{folder} cannot be read: it is being replaced all the time.")
