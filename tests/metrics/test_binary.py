@@ -233,7 +233,10 @@ def test_a_decision_counts_what_it_did_and_survives_json(case, rule, second):
     rows, labels = (rows if second else rows.flip(1)), (positive == second).long()
     found = Decision.choose(rows, labels, int(second), rule)
     assert Decision.from_dict(json.loads(json.dumps(found.as_dict()))) == found
-    assert found.outcome == Outcome.at(positive, scores / 2, found.threshold)
+    flags = (scores / 2).double() >= found.threshold
+    hits = int((flags & positive).sum())
+    expected = (len(positive), int(positive.sum()), int(flags.sum()), hits)
+    assert found.outcome == pytest.approx((found.threshold, *expected))
     for other in RULES:
         assert found.by(other) == Decision.choose(rows, labels, int(second), other)
     chosen = [row for row in found.options() if row["chosen"]]

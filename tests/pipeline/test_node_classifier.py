@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.base import clone, is_classifier
+from sklearn.metrics import average_precision_score
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 
 import evengraph as eg
@@ -69,6 +70,18 @@ def test_clones_share_the_graph_and_copy_the_method():
 def test_a_name_has_the_defaults_of_the_graph():
     model = eg.NodeClassifier(GRAPH, "labelpropagation").fit(NODES, LABELS)
     assert model.score(NODES, LABELS) > 0.5
+
+
+@pytest.mark.parametrize("names", [[0, 1], [1, 0], ["fraud", "ok"], ["ok", "fraud"]])
+def test_the_rarer_class_is_scored_whatever_it_is_called(names):
+    graph = eg.toy(200, 800, 16, 2, size_ratio=0.2)
+    labels, X = np.array(names)[graph.y.numpy()], np.arange(200)
+    model = eg.NodeClassifier(graph, eg.GCN(max_epochs=5)).fit(X[::2], labels[::2])
+    chance = model.predict_proba(X[1::2])[:, list(model.classes_).index(names[1])]
+    wanted = average_precision_score(graph.y.numpy()[1::2] == 1, chance)
+    assert model.rare_average_precision(model, X[1::2], labels[1::2]) == pytest.approx(wanted)
+    scores = cross_val_score(model, X, labels, cv=2, scoring=model.rare_average_precision)
+    assert (scores < 0.6).all()  # of the common class it would be far above
 
 
 @pytest.mark.parametrize(

@@ -31,11 +31,9 @@ from evengraph.pipeline.run import (
     compare_results,
     default_entries,
     run,
-    seed_score,
 )
 from evengraph.report.run_page import render_page
 from evengraph.splits import Natural, Step
-from small_graphs import small_task
 
 SMALL_STEP = Step(minority=1, ratio=0.5, train_per_class=8, val_per_class=8, test_per_class=8)
 
@@ -93,36 +91,6 @@ def test_every_step_happens_once(graph, monkeypatch):
     own.edge_index[:, 0] = own.edge_index[:, 1]
     run(plan_of(own, GCN(max_epochs=2), seeds=[0]))
     assert counts["adjacency"] == 2  # the edges have changed
-
-
-class Fitted:
-    """A method that holds out given nodes."""
-
-    def __init__(self, held_out, metric=None):
-        self.nodes, self.metric, self.selects_itself = held_out, metric, metric is not None
-
-    def get_params(self):
-        return {} if self.metric is None else {"metric": self.metric}
-
-    def held_out(self, task):
-        return self.nodes
-
-
-def test_a_fit_is_scored_on_its_held_out_nodes():
-    task = small_task(num_classes=2)
-    truth = torch.nn.functional.one_hot(task.graph.y, 2).float()
-
-    def fitted(right, seed=0, **options):
-        rows = torch.where(right.unsqueeze(1), truth, 1 - truth)
-        method = Fitted(options.pop("held_out", task.val), **options)
-        record = type("R", (), {"seed": seed})()
-        return type("F", (tuple,), {"record": record})((method, task, rows, record))
-
-    assert seed_score(fitted(task.val)) == (100, "balanced_accuracy")
-    assert seed_score(fitted(~task.val)).value == 0
-    assert 0 < seed_score(fitted(task.val, held_out=task.val | task.train)).value < 100
-    assert seed_score(fitted(task.val, metric="macro_f1")).metric == "macro_f1"
-    assert seed_score(fitted(task.val, metric="auto")).metric == "balanced_accuracy"
 
 
 def test_an_interrupted_run_ends_the_series(graph):

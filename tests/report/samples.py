@@ -108,14 +108,7 @@ def _run(draw: random.Random, seed: int, counts: list[int], epochs: int) -> dict
     }
 
 
-DECISION = {
-    "positive": 1,
-    "threshold": 0.4,
-    "nodes": 100,
-    "positives": 6,
-    "flagged": 10,
-    "found": 4,
-}
+DECISION = {"positive": 1, "threshold": 0.4}
 OPTION = {"rule": "the best F1", "chosen": True, "threshold": 0.4, "nodes": 300, "positives": 18}
 OPTION |= {"flagged": 30, "found": 12, "cost": 138.0, "cost_interval": [80.0, 250.0]}
 LEVEL = {"confidence": 0.0, "coverage": 1.0, "error": 0.1, "balanced_error": 0.25}
@@ -131,7 +124,7 @@ def make_fraud() -> dict[str, Any]:
     unclear = "Whether the graph helps is unclear: {} with it and 69.0 without it."
     for place, run in enumerate(result["runs"]):
         run |= {
-            "decision": DECISION | {"flagged": 10 + place},
+            "decision": DECISION | {"confusion": [[88 - place, 6 + place], [2, 4]]},
             "interval": [30.0 + place, 50.0],
             "precision_recall": [[0.1, 1.0], [0.5, 0.4], [1.0, 0.1]],
             "summary": ["Chose [A].", "Rejected: B.", unclear.format(70 + place)],

@@ -2,6 +2,7 @@ import re
 from pathlib import Path
 
 import pytest
+from samples import OPTION
 
 from evengraph.report.model_card import MARK, code, model_card
 from snapshots import check_snapshot
@@ -11,19 +12,31 @@ HOSTILE = "<script>alert(1)</script> `a` | [x](javascript:1)\n# h ![i](http://e)
 
 def about(**extra):
     content = {
-        "test": {"balanced_accuracy": 70.0, "accuracy": 80.0, "unknown": 3.0, "auroc": None},
+        "test": {"balanced_accuracy": 70.0, "accuracy": 80.0, "unknown": 3.0, "auroc": None}
+        | {"positive_average_precision": 45.0},
         "confusion": [[80, 10], [4, 6]],
         "counts": {"nodes": 600, "edges": 1200, "validation": 50, "test": 100},
         "columns": {"label": "kind", "id": "shop", "features": ["turnover", "country"]},
         "encoder": {"version": 2},
         "trained_on": {"data": "/data/shops", "columns": {}},
         "refit": {"train": 150, "validation": 50, "train_before": 100},
-        "calibrator": {"temperature": 1.25, "nodes": 50},
-        "calibration": {"calibration_error": 8.0, "calibrated_error": 3.0},
-        "flag": {"class": 1, "from": 0.25},
+        "calibration": {
+            "lines": ["Probabilities are calibrated on 50 held-out nodes (40 honest, 10 fraud)."],
+            "reliability": {"before": [[0.3, 0.1, 50]], "after": [[0.1, 0.1, 50]]},
+        },
+        "decision": {"positive": 1, "options": [OPTION]},
+        "made": {"seed": 5, "seeds": [5, 6], "splits": 2, "reason": "the first of 2 splits"}
+        | {
+            "seconds": 12.5,
+            "interval": [30.0, 60.0],
+            "distinct": 0.9,
+            "command": "evengraph run x",
+        },
     }
     history = [{"seconds": 1.5}, {"seconds": 2.0}]
     plain = {"method": "gcn", "evengraph": "0.2.0", "num_features": 3, "history": history}
+    chosen = "Chose an average of GCN (60%) and MLP (40%) (validation x 3.0) out of 7 in 9 s."
+    plain |= {"details": {"summary": [chosen]}, "uses": ["Of the graph, predictions use edges."]}
     return plain | {"class_names": ["honest", "fraud"], "extra": content | extra}
 
 
@@ -38,16 +51,11 @@ def test_it_says_what_when_how_well_and_how():
     check_snapshot(Path(__file__).with_name("snapshots") / "model-card.md", text)
 
 
-def test_calibration_counts_every_node_once_and_says_where_there_is_none():
-    calibrator = {"temperature": 1.5, "shift": [], "nodes": 50, "note": ""}
-    text = card(about(calibrator=calibrator))
-    assert "- Temperature 1.50, fitted to 50 validation nodes; `predict --calibrated`" in text
-    text = card(about(calibrator=calibrator | {"nodes": 150}))
-    assert "fitted to 150 nodes that the single models were not trained on: 50 validation" in text
-    assert "and 100 that other folds held out;" in text
-    text = card(about(calibrator=calibrator | {"temperature": 1.0, "note": "Too few."}))
-    assert "- Not calibrated: too few." in text
-    assert "Temperature" not in text
+def test_classes_without_a_threshold_have_intervals_of_accuracy():
+    text = card(about(decision=None, test={"balanced_accuracy": 74.4, "accuracy": 86.0}))
+    assert "| Balanced accuracy | 74.4 | 60.5 to 88.4 |" in text
+    assert "| Accuracy | 86.0 | 77.4 to 91.7 |" in text
+    assert "## Thresholds" not in text
 
 
 def test_a_method_that_knows_no_tables_has_a_card():
@@ -58,6 +66,7 @@ def test_a_method_that_knows_no_tables_has_a_card():
     assert "- Features: 3." in text
     assert "## Scores" not in text
     assert "## Calibration" not in text
+    assert "guessing" not in text
 
 
 def test_a_model_of_a_graph_file_predicts_one_and_no_folder_breaks_out_of_the_code():
@@ -83,7 +92,7 @@ def test_foreign_names_stay_code():
         assert piece not in spans
     rows = [line for line in text.splitlines() if line.startswith("| ") and "alert" in line]
     (row,) = rows
-    assert len(re.findall(r"(?<!\\)\|", row)) == 8
+    assert len(re.findall(r"(?<!\\)\|", row)) == 7
 
 
 @pytest.mark.parametrize(
@@ -103,6 +112,8 @@ def test_code(text, wanted):
 
 
 @pytest.mark.parametrize("bad", [None, "text", [], [[1]], [[1, 2], 3], {"a": 1}, float("nan")])
-@pytest.mark.parametrize("name", ["test", "confusion", "counts", "columns", "calibrator", "flag"])
+@pytest.mark.parametrize(
+    "name", ["test", "confusion", "counts", "columns", "calibration", "decision", "made"]
+)
 def test_damaged_parts_do_not_break_it(name, bad):
     assert card(about(**{name: bad})).startswith(MARK)

@@ -67,7 +67,12 @@ def test_a_model_shows_its_scores_and_classes(parse):
     assert "70.0" in tree.text
     rows = tree.all("tbody")[0].all("tr")
     assert [row.all("th")[0].text for row in rows] == ["a", HOSTILE]
-    assert [cell.text for cell in rows[0].all("td")][:4] == ["20", "10", "72.7", "80.0"]
+    assert [cell.text for cell in rows[0].all("td")][:4] == [
+        "20",
+        "10",
+        "72.7 (43.4 to 90.3)",
+        "80.0 (49.0 to 94.3)",
+    ]
     bare = parse(model_html("GCN", ["a", "b"], [20, 10], {}))
     assert [row.all("td")[0].text for row in bare.all("tbody")[0].all("tr")] == ["20", "10"]
     assert "TableModel" in eg.TableModel("gcn")._repr_html_()

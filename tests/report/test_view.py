@@ -156,15 +156,11 @@ def test_the_verdict_on_two_classes_is_about_the_threshold():
     assert view.verdict == [
         "Found 12 of 18 fraud (95% interval 35% to 88%) in 3 test sets; 21 of 33 alarms are false "
         "(40% to 82%).",
-        "Average precision is 40.0% (95% interval 31.0 to 50.0); a random ranking has 6.0%.",
+        "Average precision is 40.0% (95% interval 32.7 to 48.2); a random ranking has 6.0%.",
     ]
     assert view.positive_name == "fraud"
     assert view.confusion == [[261, 21], [6, 12]]
-    swapped = make_fraud()
-    for run in swapped["runs"]:
-        run["decision"]["positive"] = 0
-    assert ResultView(swapped).positive_name == "honest"
-    assert [row.pooled.hits for row in ResultView(swapped).classes] == [12, 261]
+    assert ResultView(make_fraud() | {"positive": 0}).positive_name == "honest"
     assert ResultView(make_fraud() | {"runs": [{}]}).verdict == ["Average precision is 40.0%."]
 
 

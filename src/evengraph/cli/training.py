@@ -267,6 +267,7 @@ def _save_model(
         print_sentence(f"Warning: {escape(str(warning.message))}", err)
     if (folder := files.save) is not None:
         verb = "replaced the model in" if (folder / MAIN).exists() else "wrote"
+        model.info = replace(model.info, made=model.info.made | {"command": typed_command()})
         model.save(folder)
         chosen = ", ".join(filter(None, [f"seed {best.record.seed}", selection.reason]))
         text = f"{verb} {escape(str(folder))}: the model of {chosen}"

@@ -420,12 +420,18 @@ class Record:
     summary: list[str] | None = None  # what the method says about what it did
     notes: list[str] | None = None  # what went otherwise than expected in the fit
     agreement: list[dict[str, Any]] | None = None  # test nodes and hits per band of a committee
-    decision: dict[str, Any] | None = None  # of two classes: counts at the threshold, test nodes
+    decision: dict[str, Any] | None = None  # of two classes: threshold, and confusion there
     # of two classes: ends of the 95% interval of average precision, and the curve on the test nodes
     # as pairs of recall and precision
     interval: list[float] | None = None
     precision_recall: list[list[float]] | None = None
     resolved: dict[str, Any] | None = None  # values of parameters that were left to fitting
+
+    @property
+    def decided(self) -> list[list[int]]:
+        """The confusion matrix, of two classes at the threshold."""
+        matrix: list[list[int]] = (self.decision or {}).get("confusion", self.confusion_matrix)
+        return matrix
 
     @property
     def all_metrics(self) -> dict[str, float]:

@@ -9,7 +9,6 @@ from typing import Any, Literal, NamedTuple, Self
 import torch
 from torch import Tensor
 
-from evengraph.metrics.binary import flagged
 from evengraph.metrics.multiclass import confusion_matrix, recalls
 from evengraph.metrics.significance import Interval, share_interval
 
@@ -102,13 +101,6 @@ class Outcome(NamedTuple):
     positives: float
     flagged: float
     found: float  # flagged nodes that are positive
-
-    @classmethod
-    def at(cls, positive: Tensor, scores: Tensor, threshold: float) -> Outcome:
-        """Count labelled nodes at a threshold."""
-        flags = flagged(scores, threshold)
-        counts = (positive.numel(), positive.sum(), flags.sum(), (flags & positive).sum())
-        return cls(threshold, *(int(count) for count in counts))
 
     def cost(self, costs: Costs) -> tuple[float, Interval | None]:
         """Of misses and false alarms together, with its 95% interval.
@@ -281,7 +273,7 @@ class Decision(NamedTuple):
         """The decision as JSON can hold it."""
         rule = {**self.rule._asdict(), "costs": self.rule.costs and self.rule.costs._asdict()}
         curve = self.curve and self.curve._asdict()
-        return {**self._asdict(), "rule": rule, "curve": curve}
+        return {**self._asdict(), "rule": rule, "curve": curve, "options": self.options()}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Decision:

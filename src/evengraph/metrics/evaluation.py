@@ -14,7 +14,7 @@ from torch import Tensor
 from evengraph.core.rng import generator
 from evengraph.core.task import Task
 from evengraph.metrics import multiclass
-from evengraph.metrics.binary import positive_class
+from evengraph.metrics.binary import flagged, positive_class
 from evengraph.metrics.calibration import Calibrator
 from evengraph.metrics.decisions import BEST_F1, Decision, Rule, covering, share_sets
 from evengraph.metrics.multiclass import f1_scores, rare_class, recalls
@@ -139,6 +139,13 @@ class Predictions:
         labels, probabilities = self.held_out
         rows = self.calibrator(probabilities)
         return Decision.choose(rows, labels, self.positive, self.rule, self.shares)
+
+    @property
+    def decided(self) -> Tensor:
+        """Confusion matrix of two classes at the threshold, (2, 2); rows are true classes."""
+        flags = flagged(self.calibrated[:, self.positive], self.threshold)
+        guess = torch.where(flags, self.positive, 1 - self.positive)
+        return multiclass.confusion_matrix(self.labels, guess, 2)
 
     def coverage(self, wanted: float) -> list[list[int]]:
         """Test nodes of each class whose prediction set holds it, and all of them, (C, 2)."""

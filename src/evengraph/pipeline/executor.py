@@ -33,7 +33,7 @@ from evengraph.fast.replicas import batching, can_replicate
 from evengraph.methods import Method, fit_many
 from evengraph.methods.bases.fitting import SLOTS
 from evengraph.metrics.binary import precision_recall_points
-from evengraph.metrics.decisions import BEST_F1, Outcome, Rule
+from evengraph.metrics.decisions import BEST_F1, Rule
 from evengraph.metrics.evaluation import Predictions, agreement_bands, reported
 from evengraph.metrics.multiclass import criterion, validation_score
 from evengraph.metrics.registry import METRICS
@@ -174,10 +174,12 @@ def score(
         agreement = agreement_bands(committee.agreement(predicted)[task.test], right)
     decision = None
     if task.num_classes == 2:
-        ranking = predictions.ranking[0], predictions.calibrated[:, predictions.positive]
         if predictions.decision is not None:
-            outcome = Outcome.at(*ranking, predictions.threshold)
-            decision = {"positive": predictions.positive, **outcome._asdict()}
+            decision = {
+                "positive": predictions.positive,
+                "threshold": predictions.threshold,
+                "confusion": predictions.decided.tolist(),
+            }
         interval = predictions.interval() if job.calibrate else None
         curve = precision_recall_points(*predictions.ranking) or None
     main = next((history for history in method.history_ if history.main), History())

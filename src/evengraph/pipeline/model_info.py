@@ -337,6 +337,7 @@ class ModelInfo:
     counts: dict[str, int] = field(default_factory=dict)  # nodes, edges, validation and test
     confusion: list[list[int]] | None = None  # on the test nodes; rows are true classes
     calibration: dict[str, Any] = field(default_factory=dict)  # errors and bins, before and after
+    made: dict[str, Any] = field(default_factory=dict)  # seeds, time and command
 
     def check(self, num_features: int, num_classes: int) -> None:
         """Raise ValueError if the parts, read from a file, do not fit the model or one another."""
@@ -435,6 +436,7 @@ class ModelInfo:
             "counts": self.counts if tested else None,
             "confusion": self.confusion,
             "calibration": self.calibration if tested else None,
+            "made": self.made or None,
             "columns": asdict(self.columns) if encoded else None,
             "encoder": self.encoder and self.encoder.as_dict(),
         }
@@ -478,6 +480,7 @@ class ModelInfo:
                 counts=dict(extra.get("counts", {})),
                 confusion=extra.get("confusion"),
                 calibration=dict(extra.get("calibration", {})),
+                made=dict(extra.get("made", {})),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"extra was not written by TableModel: {error!r}.") from error

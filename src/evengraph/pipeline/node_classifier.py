@@ -9,11 +9,12 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.metrics import balanced_accuracy_score
+from sklearn.metrics import average_precision_score, balanced_accuracy_score
 from torch_geometric.data import Data
 
 from evengraph.core.task import HELD_OUT, Task, hold_out
 from evengraph.methods import DEFAULT_METHOD, METHODS, Method
+from evengraph.metrics.binary import positive_class
 
 
 @final
@@ -79,6 +80,16 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Balanced accuracy on some nodes."""
         predicted = self.predict(X)
         return float(balanced_accuracy_score(y, predicted, sample_weight=sample_weight))
+
+    @staticmethod
+    def rare_average_precision(model: NodeClassifier, X: ArrayLike, y: ArrayLike) -> float:
+        """Average precision of the rarer of two classes, for `scoring`.
+
+        The name `average_precision` stands for the class 1 in scikit-learn, also if 0 is rarer.
+        """
+        rare = model.classes_[positive_class(torch.bincount(model.method_.labelled_.labels))]
+        chance = model.predict_proba(X)[:, model.classes_ == rare][:, 0]
+        return float(average_precision_score(np.asarray(y) == rare, chance))
 
     def __sklearn_clone__(self) -> NodeClassifier:
         method = self.method if isinstance(self.method, str) else clone(self.method)

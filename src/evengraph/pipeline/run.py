@@ -29,7 +29,6 @@ from evengraph.methods.bases.method import SHARED_SEARCH_SPACE, changed_params
 from evengraph.metrics.binary import positive_class
 from evengraph.metrics.calibration import Calibrator, reliability
 from evengraph.metrics.decisions import BEST_F1, Decision, RiskCurve, Rule
-from evengraph.metrics.evaluation import Validation
 from evengraph.metrics.registry import METRICS, comparable_metrics
 from evengraph.pipeline.comparison import ONE_SPLIT, Comparison, Standing, compare_pairs, judge
 from evengraph.pipeline.executor import (
@@ -174,26 +173,6 @@ MOST_NAMED = 20  # classes whose coverage is told
 UNDECIDED = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5)  # shares of nodes left undecided, for results
 
 
-class SeedScore(NamedTuple):
-    """What the model of one seed reached on validation."""
-
-    value: float
-    metric: str
-
-
-def seed_score(fitted: FittedMethod) -> SeedScore:
-    """Score a fitted method on its held-out nodes: by the metric it selects by, if it does.
-
-    Otherwise by average precision if one of two classes is rare, else by balanced accuracy.
-    """
-    method, task, probabilities, *_ = fitted
-    named = method.get_params().get("metric") if method.selects_itself else None
-    validation = Validation.of(task, named if named in METRICS else None)
-    held_out = method.held_out(task)
-    validation = validation._replace(labels=task.graph.y[held_out])
-    return SeedScore(100 * validation.score(probabilities[held_out]), validation.metric)
-
-
 class Evidence(NamedTuple):
     """Labelled nodes, each predicted by a model that has not learnt from its label."""
 
@@ -205,13 +184,12 @@ class Evidence(NamedTuple):
 class Selection:
     """The fit to save among those of one method over its splits, and what all of them held out.
 
-    Where all splits are the same, the fit with the best score on validation; otherwise the first:
-    scores of different validation nodes say more about the nodes than about the models.
+    It is the first: scores of different validation nodes say more about the nodes than about the
+    models.
     """
 
     def __init__(self, plan: RunPlan) -> None:
         self.plan = plan
-        self.scores: dict[int, SeedScore] = {}
         self.records: list[Record] = []
         self.best: FittedMethod | None = None
         self._seen: Tensor | None = None  # nodes whose predictions are kept, (N,)
@@ -219,14 +197,9 @@ class Selection:
         self._rows: list[Evidence] = []
 
     def add(self, fitted: FittedMethod) -> None:
-        """Keep a fit if it is to be saved, and its predictions of nodes not held out before."""
+        """Keep the first fit, and of each the predictions of nodes not held out before."""
         self.records.append(fitted.record)
-        score = seed_score(fitted) if self.plan.fixed and len(self.plan.seeds) > 1 else None
-        best = self.score
-        if self.best is None or (score and best and score.value > best.value):
-            self.best = fitted
-        if score is not None:
-            self.scores[fitted.record.seed] = score
+        self.best = self.best or fitted
         task, labels = fitted.task, fitted.task.graph.y
         new = (fitted.method.held_out(task) | task.test) & (labels >= 0)
         first = self.best.task.graph.y
@@ -253,21 +226,9 @@ class Selection:
         return Decision.choose(found.calibrated, found.labels, positive, plan.rule, plan.shares)
 
     @property
-    def score(self) -> SeedScore | None:
-        """The score of the best fit, if there was a choice."""
-        return None if self.best is None else self.scores.get(self.best.record.seed)
-
-    @property
     def reason(self) -> str:
-        """Why this fit, in a few words; empty if there is one."""
-        score, best = self.score, self.best
-        if best is None or len(self.records) < 2:
-            return ""
-        if score is None:
-            return "the first split; a choice by score would be one by luck"
-        others = [f"{s.value:.1f}" for seed, s in self.scores.items() if seed != best.record.seed]
-        title = METRICS[score.metric].title
-        return f"the best validation {title} ({score.value:.1f}; others {', '.join(others)})"
+        """Which fit it is, in a few words; empty if there is one."""
+        return f"the first of {len(self.records)} splits" if len(self.records) > 1 else ""
 
     def about_model(self, refit: bool) -> dict[str, Any]:
         """What a result says about the model to save: why this one, refit, and abstention."""
@@ -293,7 +254,7 @@ class Selection:
         return {
             "decision": decision
             and {
-                "words": decision.words(self._names[decision.positive]),
+                "words": decision.words(self.classes[decision.positive]),
                 "options": decision.options(),
             },
             "calibration": {"reliability": bins, "lines": self._calibration_lines()},
@@ -301,7 +262,8 @@ class Selection:
         }
 
     @property
-    def _names(self) -> tuple[str, ...]:
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes, or their numbers."""
         assert self.best is not None
         task = self.best.task
         return task.class_names or tuple(map(str, range(task.num_classes)))
@@ -321,7 +283,7 @@ class Selection:
         if counts.numel() and task.num_classes <= MOST_NAMED:
             held = (
                 f"{hits:,} of {size:,} {name} ({hits / size:.0%})"
-                for name, (hits, size) in zip(self._names, counts.sum(0).tolist(), strict=True)
+                for name, (hits, size) in zip(self.classes, counts.sum(0).tolist(), strict=True)
                 if size
             )
             lines.append(

@@ -73,9 +73,11 @@ def assess(
     if int(held_out.sum()) <= int(task.val.sum()):  # one validation set
         labels, rows, _ = selection.evidence
     calibrator = Calibrator.fit(rows, labels, shares=plan.shares)
-    mean, _ = mean_and_deviation(selection.records)
-    tested = [one.calibration["metrics"] for one in selection.records if one.calibration]
-    confusion = torch.tensor([one.confusion_matrix for one in selection.records]).sum(0)
+    records = selection.records
+    mean, _ = mean_and_deviation(records)
+    intervals = [record.interval for record in records if record.interval]
+    splits = selection.about_splits()
+    lines = [calibrator.describe(selection.classes), *splits["calibration"]["lines"]]
     return last, ModelInfo(
         encoder=encoder,
         columns=columns,
@@ -97,9 +99,17 @@ def assess(
             "validation": int(task.val.sum()),
             "test": int(task.test.sum()),
         },
-        confusion=confusion.tolist(),
-        calibration={k: fmean(one[k] for one in tested) for k in tested[0]}
-        | selection.about_splits()["calibration"],
+        confusion=torch.tensor([record.decided for record in records]).sum(0).tolist(),
+        calibration=splits["calibration"] | {"lines": lines},
+        made={
+            "seed": fitted.record.seed,
+            "seeds": [record.seed for record in records],
+            "splits": len(records),
+            "reason": selection.reason,
+            "seconds": sum(record.seconds for record in records),
+            "interval": [fmean(ends) for ends in zip(*intervals, strict=True)],
+            "distinct": splits["distinct"],
+        },
     )
 
 
@@ -211,8 +221,8 @@ class TableModel:
             nodes: A DataFrame or a path, as in `open_graph`, or a PyG graph.
             edges: The edges table, if `nodes` is a nodes table.
             seed: Decides the split and everything random in training. With several seeds, one
-                model is trained per seed; scores are of all, and the first is kept. Where all
-                splits are the same, the one with the best score on validation is kept.
+                model is trained per seed; scores and calibration are of all, and the first is
+                kept.
             device: Where to train.
             progress: Show a live bar; by default on a terminal only.
             columns: The column arguments of `open_graph`: label, id, source, target, weight,

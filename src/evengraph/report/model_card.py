@@ -3,7 +3,6 @@
 Names from users' files are written as code, which Markdown does not interpret.
 """
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
@@ -13,10 +12,10 @@ from evengraph.core.text import printable
 from evengraph.core.untrusted import items, lookup, number, part
 from evengraph.metrics.registry import METRICS
 from evengraph.metrics.significance import Interval, mean_recall_interval, share_interval
-from evengraph.report.markup import DASH, decimals, integer, metric_value, plural
+from evengraph.report.markup import decimals, integer, metric_value, percentage, plural
+from evengraph.report.view import FEW, RANKING, ResultView, selected
 
 MARK = "<!-- evengraph model card: written by save, and again by the next one -->"
-FEW = 20  # test nodes of a class, below which its scores are called uncertain
 LISTED = 40  # classes and columns that are named
 LONGEST = 80  # characters of a name
 GRAPH_SUFFIXES = (".graphml", ".npz", ".pt", ".pth")  # of files that hold nodes and edges
@@ -26,42 +25,67 @@ def model_card(
     about: Mapping[str, Any], *, title: str, counts: Sequence[int], folder: str, date: str
 ) -> str:
     """Describe a saved model in Markdown; `about` is its model.json, `counts` its labels."""
-    extra = part(about, "extra")
+    extra, history = part(about, "extra"), part(part(about, "extra"), "made")
     names = [str(name) for name in items(about, "class_names")]
     names = names or [f"class {index}" for index in range(len(counts))]
     label, kinds = lookup(extra, "columns", "label"), plural(len(names), "class", "classes")
     predicts = f"{kinds} of nodes" if label is None else f"{code(label)}, {kinds}"
     shown = ", ".join(map(code, names[:LISTED])) + (" and others" if names[LISTED:] else "")
-    summary = f"{title} predicts to which class a node of a graph belongs: {shown}."
-    score, interval = balanced_accuracy(extra)
-    between = "" if interval is None else f" (95% interval {interval_text(interval)})"
-    if score is not None:
-        summary += f" On test nodes its balanced accuracy was {decimals(score)}%{between}."
+    lines = [str(line) for line in items(about, "details", "summary")]
+    view = tested(extra, [code(name) for name in names], counts)
     parts = [
         MARK,
         f"# {title}: {predicts}",
-        summary,
+        f"{selected(title, lines)} It predicts to which class a node of a graph belongs: {shown}.",
+        " ".join(view.verdict),
+        "## Intended use",
+        "To rank and flag nodes of graphs like that of training, for people to check. A prediction "
+        "is no proof: decisions about persons need a review of their own.",
         "## How to load it",
         _usage(extra, folder),
         "## Training data",
-        _list(_training(about, counts, date)),
-        *_scores(extra),
-        *_classes(extra, names, counts),
-        *_calibration(extra, names),
+        _list(_training(about, counts)),
+        *(["## Selection", _list([_untimed(line) for line in lines])] if lines else []),
+        *_scores(extra, view),
+        *_classes(view),
+        *_calibration(extra),
+        *_thresholds(view),
         "## Limits",
-        _list(_limits(extra, names)),
+        _list(_limits(extra, view)),
+        "## How it was made",
+        _list(_made(about, history, date)),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def code(text: object) -> str:
+def tested(extra: Mapping[str, Any], names: Sequence[str], counts: Sequence[int]) -> ResultView:
+    """What a model holds about its test, as the result of a run."""
+    made, matrix = part(extra, "made"), items(extra, "confusion")
+    content = {
+        "runs": [{"confusion_matrix": matrix, "interval": items(made, "interval")}],
+        "dataset": {"class_names": list(names), "num_classes": len(names)},
+        "class_counts": list(counts),
+        "mean": part(extra, "test"),
+        "positive": lookup(extra, "decision", "positive"),
+        **{name: made.get(name) for name in ("distinct", "splits")},
+        "decision": part(extra, "decision"),
+    }
+    return ResultView(content)
+
+
+def _untimed(line: str) -> str:
+    """A sentence about the selection, without the time that a part of it took."""
+    return re.sub(r",? in \d+ s\.$", ".", line)
+
+
+def code(text: object, longest: int = LONGEST) -> str:
     """A foreign string as code: Markdown and HTML in it stay text, also in a table."""
     plain = " ".join(printable(str(text)).split()) or " "
-    if len(plain) > LONGEST:
-        plain = f"{plain[: LONGEST - 1]}…"
-    longest = max((len(run) for run in re.findall("`+", plain)), default=0)
-    fence = "`" * (longest + 1)
-    space = " " if longest else ""
+    if len(plain) > longest:
+        plain = f"{plain[: longest - 1]}…"
+    ticks = max((len(run) for run in re.findall("`+", plain)), default=0)
+    fence = "`" * (ticks + 1)
+    space = " " if ticks else ""
     return f"{fence}{space}{plain}{space}{fence}".replace("|", "\\|")
 
 
@@ -80,13 +104,13 @@ def _usage(extra: Mapping[str, Any], folder: str) -> str:
     )
 
 
-def _training(about: Mapping[str, Any], counts: Sequence[int], date: str) -> list[str]:
-    """Where the data came from, how much of it, when, and for how long."""
+def _training(about: Mapping[str, Any], counts: Sequence[int]) -> list[str]:
+    """Where the data came from, how much of it there was, and which columns were used."""
     extra = part(about, "extra")
     sizes, refit = part(extra, "counts"), part(extra, "refit")
     lines = []
-    if data := lookup(extra, "trained_on", "data"):
-        lines.append(f"Data: {code(data)}.")
+    if data := str(lookup(extra, "trained_on", "data") or ""):  # its name: a path says too much
+        lines.append(f"Data: {code(PurePath(data.replace(chr(92), '/')).name or data)}.")
     learnt = sum(counts) if (before := number(refit.get("train_before"))) is None else before
     text = f"Labels: {integer(learnt)} for training"
     if sizes:
@@ -103,100 +127,98 @@ def _training(about: Mapping[str, Any], counts: Sequence[int], date: str) -> lis
         features = [str(name) for name in items(roles, "features")]
         shown = ", ".join(map(code, features[:LISTED])) or "none"
         more = f" and {len(features) - LISTED} more" if features[LISTED:] else ""
-        lines.append(f"Columns: {shown}{more}.")
-        named = ("id", "source", "target", "time", "weight", "type", "split")
+        lines.append(f"Columns: {shown}{more}. All other columns are ignored.")
+        named = ("id", "source", "target", "time", "edge_time", "weight", "type", "split")
         if others := [f"{role} {code(roles[role])}" for role in named if roles.get(role)]:
             lines.append(f"Roles: {', '.join(others)}.")
     else:
         lines.append(f"Features: {integer(about.get('num_features'))}.")
-    seconds = sum(number(stage.get("seconds")) or 0.0 for stage in items(about, "history"))
-    by = f"evengraph {about.get('evengraph')}"
-    return [*lines, f"Saved on {date} by {by}; training took {seconds:.1f} s."]
+    return [*lines, *(str(line) for line in items(about, "uses"))]
 
 
-def _scores(extra: Mapping[str, Any]) -> list[str]:
-    tested = {name: number(value) for name, value in part(extra, "test").items()}
-    known = {name: value for name, value in tested.items() if name in METRICS}
+def _scores(extra: Mapping[str, Any], view: ResultView) -> list[str]:
+    known = [name for name in part(extra, "test") if name in METRICS]
     if not known:
         return []
-    matrix = _matrix(extra)
+    matrix = view.confusion
     hits = sum(row[index] for index, row in enumerate(matrix))
-    intervals = {
-        "balanced_accuracy": mean_recall_interval(matrix),
-        "accuracy": share_interval(hits, sum(map(sum, matrix))),
-    }
+    ends = {RANKING: view.interval}
+    if not view.is_two_class:  # decided by the largest output, as these two are
+        weight = view.pooled(range(len(matrix))).weight
+        weighted = [[weight * count for count in row] for row in matrix]
+        shares = {
+            "balanced_accuracy": mean_recall_interval(weighted),
+            "accuracy": share_interval(weight * hits, weight * sum(map(sum, matrix))),
+        }
+        ends = {name: one and (100 * one[0], 100 * one[1]) for name, one in shares.items()}
     rows = [
-        [METRICS[name].heading, metric_value(name, value), interval_text(intervals.get(name))]
-        for name, value in known.items()
+        [METRICS[name].heading, metric_value(name, lookup(extra, "test", name)), _ends(ends, name)]
+        for name in known
     ]
+    splits = plural(int(number(lookup(extra, "made", "splits")) or 1), "split")
     note = (
-        "In percent, on test nodes of one split; a threshold is a probability. Intervals hold for "
-        "other nodes of the same kind, not for other splits or graphs."
+        f"In percent, on the test nodes of {splits}; a threshold is a probability. Intervals hold "
+        "for other nodes of the same kind, not for other graphs."
+        + " Accuracies, Macro-F1 and G-mean are of the likelier class, all below of the threshold."
+        * view.is_two_class
     )
     return ["## Scores", _table(["metric", "value", "95% interval"], rows), note]
 
 
-def _classes(extra: Mapping[str, Any], names: Sequence[str], counts: Sequence[int]) -> list[str]:
+def _ends(intervals: Mapping[str, Interval | None], name: str) -> str:
+    between = intervals.get(name)
+    return "" if between is None else " to ".join(map(decimals, between))
+
+
+def _classes(view: ResultView) -> list[str]:
     """Scores of each class; nothing without test predictions."""
-    rows = [[code(n), *row] for n, row in zip(names, class_scores(extra, counts), strict=False)]
-    heads = ["class", "training labels", "test nodes", "precision", "recall"]
-    heads += ["95% interval of recall", "F1"]
-    return ["## Classes", _table(heads, rows)] if rows else []
+    rows = class_rows(view)
+    return ["## Classes", _table(CLASS_HEADS, rows), CLASS_NOTE] if view.confusion else []
 
 
-def class_scores(extra: Mapping[str, Any], counts: Sequence[int]) -> list[list[str]]:
-    """Labels, test nodes, precision, recall with its interval, and F1 of each class, as text."""
-    matrix = _matrix(extra)
+CLASS_HEADS = ("class", "labels", "test nodes", "precision", "recall", "F1")
+CLASS_NOTE = "In percent with 95% intervals, over the nodes of all test sets."
+
+
+def class_rows(view: ResultView) -> list[list[str]]:
+    """Name, labels, test nodes, precision, recall and F1 of each class, as text."""
+    return [
+        [row.name, integer(row.count), integer(p.size), p.precision, p.recall, p.f1]
+        for row in view.classes
+        for p in [row.pooled]
+    ]
+
+
+def _calibration(extra: Mapping[str, Any]) -> list[str]:
+    """What it was fitted to, what it did, and how often each probability comes true."""
+    about = part(extra, "calibration")
+    lines = [str(line) for line in items(about, "lines")]
     rows = []
-    for index in range(len(matrix)):
-        hits, size = matrix[index][index], sum(matrix[index])
-        guessed = sum(row[index] for row in matrix)
-        recall, precision = _share(hits, size), _share(hits, guessed)
-        f1 = _share(2 * hits, size + guessed)
-        learnt = integer(counts[index]) if index < len(counts) else DASH
-        cells = [decimals(precision), decimals(recall), interval_text(share_interval(hits, size))]
-        rows.append([learnt, integer(size), *cells, decimals(f1)])
-    return rows
+    for name in ("before", "after"):
+        for row in items(about, "reliability", name):
+            mean, share, nodes = (number(lookup(row, place)) for place in range(3))
+            rows.append([name, percentage(mean, 1), percentage(share, 1), integer(nodes)])
+    heads = ["calibration", "mean probability", "came true", "held-out nodes"]
+    table = [_table(heads, rows)] if rows else []
+    return ["## Calibration", _list(lines), *table] if lines else []
 
 
-def _calibration(extra: Mapping[str, Any], names: Sequence[str]) -> list[str]:
-    calibrator, errors = part(extra, "calibrator"), part(extra, "calibration")
-    if not calibrator:
-        return []
-    value, note = number(calibrator.get("temperature")), str(calibrator.get("note") or "")
-    nodes = int(number(calibrator.get("nodes")) or 0)
-    validation = int(number(lookup(extra, "counts", "validation")) or 0)
-    fitted = plural(nodes, "validation node")
-    if 0 < validation < nodes:  # folds
-        more = integer(nodes - validation)
-        fitted = f"{plural(nodes, 'node')} that the single models were not trained on: "
-        fitted += f"{plural(validation, 'validation node')}, and {more} that other folds held out"
-    text = f"Temperature {decimals(value, 2)}, fitted to {fitted}; `predict --calibrated` uses it."
-    if value == 1 and not calibrator.get("shift") and note:
-        text = f"Not calibrated: {note[0].lower()}{note[1:]}"
-    lines = [text]
-    if errors:
-        names_of = ("calibration_error", "calibrated_error")
-        before, after = (decimals(errors.get(name)) for name in names_of)
-        text = f"Expected calibration error on test nodes: {before}% as predicted, {after}% after"
-        lines.append(f"{text} temperature scaling.")
-    if flag := part(extra, "flag"):
-        positive = number(flag.get("class"))
-        name = lookup(names, int(positive)) if positive is not None else None
-        start = decimals(flag.get("from"), 3)
-        text = f"A node is flagged as {code(name)} from a probability of {start}, selected on"
-        lines.append(f"{text} held-out nodes.")
-    return ["## Calibration", _list(lines)]
+def _thresholds(view: ResultView) -> list[str]:
+    """What several thresholds did to held-out nodes; nothing without them."""
+    heads, rows = view.threshold_heads, view.thresholds
+    text = "On held-out nodes. `predict` uses the one marked, unless it is given another rule."
+    return ["## Thresholds", text, _table(heads, rows)] if rows else []
 
 
-def _limits(extra: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+def _limits(extra: Mapping[str, Any], view: ResultView) -> list[str]:
     lines = [
         "Every node gets one of these classes, even if it is unlike any node seen in training. "
         "`predict` warns if features, neighbours or classes differ from training.",
-        "Probabilities assume the class shares of training; `predict --prior` corrects for others.",
+        "Probabilities assume the class shares of the labels, or those that were given; `predict "
+        "--prior` corrects for others.",
     ]
-    sizes = [sum(row) for row in _matrix(extra)]
-    few = [code(name) for name, size in zip(names, sizes, strict=False) if size < FEW]
+    splits = number(lookup(extra, "made", "splits")) or 1
+    few = [row.name for row in view.classes if view.confusion and row.pooled.size < FEW * splits]
     if few:
         shown = ", ".join(few[:LISTED])
         lines.append(f"Scores are uncertain for classes with fewer than {FEW} test nodes: {shown}.")
@@ -207,26 +229,17 @@ def _limits(extra: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     return lines
 
 
-def balanced_accuracy(extra: Mapping[str, Any]) -> tuple[float | None, Interval | None]:
-    """Balanced accuracy on test nodes in percent, and its interval as fractions."""
-    score = number(lookup(extra, "test", "balanced_accuracy"))
-    return score, mean_recall_interval(_matrix(extra))
-
-
-def _matrix(extra: Mapping[str, Any]) -> list[list[float]]:
-    """The confusion matrix on test nodes; empty if it was not saved or is not square."""
-    rows = items(extra, "confusion")
-    matrix = [[number(value) or 0.0 for value in items(rows, index)] for index in range(len(rows))]
-    return matrix if all(len(row) == len(matrix) for row in matrix) else []
-
-
-def _share(part: float, whole: float) -> float:
-    return 100 * part / whole if whole > 0 else math.nan
-
-
-def interval_text(interval: Interval | None) -> str:
-    """Format an interval in percent; empty without one."""
-    return "" if interval is None else " to ".join(decimals(100 * end) for end in interval)
+def _made(about: Mapping[str, Any], made: Mapping[str, Any], date: str) -> list[str]:
+    """The command, the seeds, the version and the time."""
+    lines = [f"Command: {code(made['command'], 1000)}."] if made.get("command") else []
+    if made:
+        seeds = ", ".join(str(seed) for seed in items(made, "seeds"))
+        reason = f" ({made['reason']})" if made.get("reason") else ""
+        lines.append(
+            f"Seeds of the splits: {seeds}; saved: the model of seed {made.get('seed')}{reason}."
+        )
+        lines.append(f"Training took {decimals(made.get('seconds'))} s in all splits.")
+    return [*lines, f"Saved on {date} by evengraph {about.get('evengraph')}."]
 
 
 def _list(lines: Sequence[str]) -> str:

@@ -12,12 +12,11 @@ from evengraph.core.untrusted import items, part
 from evengraph.report.compare_page import comparison_sections
 from evengraph.report.inspect_page import STYLE as INSPECTION
 from evengraph.report.inspect_page import inspection_sections
-from evengraph.report.markup import Markup, decimals, integer, join, tag
-from evengraph.report.model_card import balanced_accuracy, class_scores, interval_text
+from evengraph.report.markup import Markup, integer, join, tag
+from evengraph.report.model_card import CLASS_HEADS, class_rows, tested
 from evengraph.report.node_pictures import draw_explanation
 from evengraph.report.page import (
     STYLE,
-    card,
     definitions,
     facts,
     folded,
@@ -73,15 +72,11 @@ def method_html(method: Mapping[str, Any]) -> str:
 
 def model_html(title: str, names: Sequence[str], counts: Sequence[int], extra: Any) -> str:
     """Scores of a model and its classes; `extra` is what its folder holds beside the method."""
-    score, interval = balanced_accuracy(extra)
-    unit = "" if interval is None else f"95% interval {interval_text(interval)}"
-    shown = card("Balanced accuracy on test nodes", decimals(score), unit)
-    cards = tag("div", shown, class_="cards") if score is not None else Markup("")
-    heads = ("class", "labels", "test nodes", "precision", "recall", "95% interval", "F1")
-    cells = class_scores(extra, counts) or [[integer(count)] for count in counts]
-    rows = [table_row(name, row) for name, row in zip(names, cells, strict=False)]
-    drawn = table("Classes", heads[: 1 + len(cells[0])] if cells else (), rows, "figures")
-    return _output(section(f"{title}, {integer(sum(counts))} training labels", cards, drawn))
+    view = tested(extra, names, counts)
+    rows = [table_row(name, row) for name, *row in class_rows(view)]
+    drawn = table("Classes", CLASS_HEADS, rows, "figures")
+    said = verdict(view.verdict)
+    return _output(section(f"{title}, {integer(sum(counts))} training labels", said, drawn))
 
 
 def _output(*parts: Markup, style: str = "", name: str = "evengraph") -> str:

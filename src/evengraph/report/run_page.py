@@ -446,7 +446,8 @@ def _thresholds(view: ResultView) -> Markup:
     text = f"{lookup(view.content, 'decision', 'words')} The table is about these {nodes} nodes, "
     text += "each predicted by a model that had not learnt from it, with 95% intervals. Choose "
     text += "with run or predict: --cost-miss 50, --alerts 1%, --precision 0.5, --recall 0.8."
-    return page.table_section("What other thresholds would do", text, view.threshold_heads, rows)
+    heads = view.threshold_heads
+    return page.table_section("What thresholds would do", text, heads, rows, kind="figures rules")
 
 
 def _likeliest(result: Mapping[str, Any]) -> Markup:
@@ -463,28 +464,33 @@ def _likeliest(result: Mapping[str, Any]) -> Markup:
     name, kind = (str(lookup(result, "likeliest", key)) for key in ("class", "kind"))
     text = "Unlabelled nodes, by the saved model; all of them are in predictions.csv."
     heads = ("id", kind, "speaks for it")
-    return page.table_section(f"Most likely {name}", text, heads, rows)
+    return page.table_section(f"Most likely {name}", text, heads, rows, kind="figures reasons")
 
 
 def _calibration(view: ResultView) -> Markup:
     """How often nodes of each predicted probability are of the class, before and after."""
-    series, entries = [], []
-    for place, name in enumerate(("before", "after")):
+    curves: dict[str, list[tuple[float, float]]] = {}
+    for name in ("before", "after"):
         rows = items(view.content, "calibration", "reliability", name)
         pairs = [(number(lookup(row, 0)), number(lookup(row, 1))) for row in rows]
-        points = [(100 * x, 100 - 100 * y) for x, y in pairs if x is not None and y is not None]
-        if points:
-            series.append(charts.curve(points, f"{name} calibration", f"curve colour-{place}"))
-            kind = f"colour-{place}"
-            entries.append(tag("li", charts.swatch("curve"), f"{name} calibration", class_=kind))
-    if not series:
+        points = [(x, y) for x, y in pairs if x is not None and y is not None]
+        curves |= {name: points} if points else {}
+    if not curves:
         return Markup("")
+    top = max([value for points in curves.values() for pair in points for value in pair])
+    scale, series, entries = 100 / (top or 1.0), [], []
+    for place, (name, points) in enumerate(curves.items()):
+        words, kind = f"{name} calibration", f"colour-{place}"
+        drawn = [(scale * x, 100 - scale * y) for x, y in points]
+        series.append(charts.curve(drawn, words, f"curve {kind}"))
+        entries.append(tag("li", charts.swatch("curve"), words, class_=kind))
+    marks = [(scale * value, f"{100 * value:g}") for value in charts.ticks(0, top, 4)]
     plot = charts.line_plot(
         "Share of nodes of the class against the predicted probability, in percent",
         series,
         [tag("line", x1="0%", y1="100%", x2="100%", y2="0%", class_="reference")],
-        rows=[(100 - value, str(value)) for value in charts.GRID],
-        columns=[(float(value), str(value)) for value in charts.GRID],
+        rows=[(100 - place, text) for place, text in marks],
+        columns=marks,
         axis="predicted, %",
     )
     lines = [tag("p", str(line)) for line in items(view.content, "calibration", "lines")]

@@ -22,8 +22,14 @@ from evengraph.report.markup import (
     plus_minus,
     signed,
 )
-from evengraph.report.model_card import FEW
-from evengraph.report.view import TERMS, ComparisonView, InspectionView, ResultView, with_interval
+from evengraph.report.view import (
+    FEW,
+    TERMS,
+    ComparisonView,
+    InspectionView,
+    ResultView,
+    with_interval,
+)
 
 Content = Mapping[str, Any]
 

@@ -180,6 +180,7 @@ class ClassScores:
 
 
 RANKING = "positive_average_precision"
+FEW = 20  # test nodes of a class in a split, below which its scores are called uncertain
 
 
 class ResultView:
@@ -253,7 +254,7 @@ class ResultView:
             if not each:
                 recalls = [number(lookup(r, "per_class", "recall", index)) for r in self.runs]
             rows.append(
-                ClassScores(index, name, count, index in rare, recalls, self._pooled([index]))
+                ClassScores(index, name, count, index in rare, recalls, self.pooled([index]))
             )
         return sorted(rows, key=lambda row: (row.count is None, -(row.count or 0.0), row.index))
 
@@ -272,19 +273,13 @@ class ResultView:
     @cached_property
     def _matrices(self) -> list[Sequence[Any]]:
         """Confusion matrices of the runs; of two classes at the threshold, as `predict` decides."""
-        found = []
+        found = list[Sequence[Any]]()
         for run in self.runs:
-            matrix: Sequence[Any] = items(run, "confusion_matrix")
-            names = ("positive", "nodes", "positives", "flagged", "found")
-            values = [number(lookup(run, "decision", name)) for name in names]
-            positive, nodes, size, flagged, hits = (value or 0.0 for value in values)
-            if None not in values:
-                matrix = [[nodes - size - flagged + hits, flagged - hits], [size - hits, hits]]
-                matrix = matrix if positive else [row[::-1] for row in matrix[::-1]]
+            matrix = items(run, "decision", "confusion") or items(run, "confusion_matrix")
             found += [matrix] if matrix else []
         return found
 
-    def _pooled(self, classes: Sequence[int]) -> Hits:
+    def pooled(self, classes: Sequence[int]) -> Hits:
         """The nodes of some classes in all test sets; a hit has its own class predicted."""
         each = [Hits.of(matrix, index) for matrix in self._matrices for index in classes]
         hits, size, guessed = (math.fsum(one[place] for one in each) for place in range(3))
@@ -292,9 +287,16 @@ class ResultView:
         return Hits(hits, size, guessed, distinct or 1 / max(len(self.runs), 1))
 
     @property
+    def tests(self) -> int:
+        """The number of test sets."""
+        return int(number(self.content.get("splits")) or len(self.runs))
+
+    @property
     def positive(self) -> ClassScores | None:
         """The class to find: of two the positive one, of more the only minority class."""
-        index = number(lookup(self.runs, 0, "decision", "positive"))
+        index = number(self.content.get("positive"))
+        if index is None:
+            index = number(lookup(self.runs, 0, "decision", "positive"))
         found = [r for r in self.classes if (r.minority if index is None else r.index == index)]
         return found[0] if len(found) == 1 else None
 
@@ -307,7 +309,7 @@ class ResultView:
     def verdict(self) -> list[str]:
         """What the test says, in counts and compared with chance; nothing without scores."""
         one, rare = self.positive, [row.index for row in self.classes if row.minority]
-        pooled = self._pooled([one.index] if one else rare)
+        pooled = self.pooled([one.index] if one else rare)
         name = one.name if one else f"nodes of {len(rare)} minority classes"
         found = [] if not pooled.size else [self._found(pooled, name)]
         if self.is_two_class:
@@ -332,18 +334,28 @@ class ResultView:
         counts = f"{integer(wrong)} of {integer(pooled.guessed)} alarms are false{texts[1]}"
         return (
             f"Found {integer(pooled.hits)} of {integer(pooled.size)} {name}{texts[0]} in "
-            f"{plural(len(self.runs), 'test set')}; {counts if pooled.guessed else 'no alarms'}."
+            f"{plural(self.tests, 'test set')}; {counts if pooled.guessed else 'no alarms'}."
         )
 
     @property
+    def interval(self) -> Interval | None:
+        """Ends of the 95% interval of average precision on the test nodes, in percent."""
+        low, high = (average(number(lookup(r, "interval", k)) for r in self.runs) for k in (0, 1))
+        mean = self.score(RANKING).mean
+        if low is None or high is None or mean is None:
+            return None
+        scale = max(self.pooled([]).weight * self.tests, 1.0) ** 0.5  # of the mean of several sets
+        return mean - (mean - low) / scale, mean + (high - mean) / scale
+
+    @property
     def average_precision(self) -> str:
-        """That of the positive class in percent, with its interval on the test nodes."""
-        score = self.score(RANKING)
-        ends = [average(number(lookup(r, "interval", k)) for r in self.runs) for k in (0, 1)]
+        """That of the positive class in percent, with its interval."""
         between = (
-            "" if None in ends else f" (95% interval {decimals(ends[0])} to {decimals(ends[1])})"
+            ""
+            if self.interval is None
+            else f" (95% interval {' to '.join(map(decimals, self.interval))})"
         )
-        return f"{decimals(score.mean)}%{between}"
+        return f"{decimals(self.score(RANKING).mean)}%{between}"
 
     @property
     def thresholds(self) -> list[list[str]]:
@@ -380,12 +392,9 @@ class ResultView:
     @property
     def chosen(self) -> str:
         """What the model is, in one line: the first words of its summary, or its idea."""
-        lines = [re.sub(r" \(validation .*", "", lines[0]) for _, lines in self.summaries]
-        texts = [text.split("hose ", 1)[-1] for text in lines]
-        idea = self.method.get("summary")
-        if texts:
-            split = " (first split)" if len(set(texts)) > 1 else ""
-            return f"{self.method.get('title') or 'The model'}{split}: {texts[0].rstrip('.')}."
+        idea, title = self.method.get("summary"), str(self.method.get("title") or "The model")
+        if self.summaries:
+            return selected(title, self.summaries[0][1])
         return f"Method: {idea}" if isinstance(idea, str) and idea else ""
 
     @property
@@ -408,6 +417,12 @@ class ResultView:
             f"{'Seed' if len(which) == 1 else 'Seeds'} {', '.join(which)}: {note}"
             for note, which in seeds.items()
         ]
+
+
+def selected(title: str, summary: Sequence[str]) -> str:
+    """What a model is, by the first sentence about its selection: `Auto: an average of ...`."""
+    what = re.sub(r" \(validation .*", "", summary[0]).split("hose ", 1)[-1] if summary else ""
+    return f"{title}{f': {what}' if what else ''}".rstrip(".") + "."
 
 
 # words of a comparison and what they mean

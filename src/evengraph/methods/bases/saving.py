@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from evengraph.core.errors import first_line, one_line_errors
 from evengraph.core.files import compact_number_lists, locked, temporary_folder, write_atomic
+from evengraph.core.untrusted import part
 from evengraph.report.model_card import MARK, model_card
 
 FORMAT = 1  # incremented when older versions of evengraph can no longer read what is written
@@ -98,7 +99,20 @@ def make_card(method: Any, about: Mapping[str, Any], folder: str | Path) -> str:
     labels, name = method.labelled_.labels, Path(folder).name
     counts = torch.bincount(labels[labels >= 0], minlength=method.num_classes_).tolist()
     date = datetime.now(UTC).date().isoformat()
-    about = {"evengraph": _version(), **about}
+    members = getattr(method, "members_", [method])
+    columns = part(part(about, "extra"), "columns")
+    kinds = {
+        "edges": [one.uses_graph for one in members],
+        "known labels around a node": [one.uses_labels for one in members],
+    }
+    if columns.get("weight"):
+        kinds["weights of edges"] = [one.uses_edge_weights for one in members]
+    if method.num_relations_:
+        kinds["types of edges apart"] = [one.separate_relations for one in members]
+    parts = [[name for name, uses in kinds.items() if any(uses) is used] for used in (True, False)]
+    used, ignored = (", ".join(names) or "nothing" for names in parts)
+    text = f"Of the graph, predictions use {used}. Not used: {ignored}."
+    about = {"evengraph": _version(), "uses": [text], **about}
     return model_card(about, title=method.full_title, counts=counts, folder=name, date=date)
 
 
