@@ -24,6 +24,7 @@ from sklearn.preprocessing import (
 
 from evengraph.tables import FeatureEncoder, feature_encoder
 from evengraph.tables import encoders as list_encoders
+from evengraph.tables.cells import column_kind, to_numbers
 from evengraph.tables.encoders import (
     MAX_CATEGORIES,
     NUM_QUANTILES,
@@ -47,7 +48,9 @@ from evengraph.tables.text import (
     MIN_CELLS,
     TEXT_BUCKETS,
     Entries,
+    Grams,
     Text,
+    UselessColumnError,
     Words,
     fill,
     fit_text,
@@ -486,7 +489,7 @@ def test_memory_is_bounded(monkeypatch):
     "cells",
     [
         ["Smith, John", "Smith, Ann", "Lee, John", "Lee, Ann", "Lee, Bo"],
-        ["1,5", "2,5", "1,7", "2,7", "1,5", "1,9"],
+        ["1,5", "2,5", "1,7", "2,7", "1,5", "1,x"],
         ["a;b", "c;d", "a;b", "c;d"],
         ["[removed]", "[deleted]"] * 5,
         ["a"] * 50 + ["b"] * 50 + ["a;b"],
@@ -495,6 +498,86 @@ def test_memory_is_bounded(monkeypatch):
 def test_no_lists(cells):
     values = pd.Series(cells * 4, name="c", dtype=object)
     assert isinstance(fit_column(values, "t"), Category)
+
+
+@pytest.mark.parametrize(
+    ("cells", "numbers"),
+    [
+        (["€ 12.50", "2,015.32", "$3", "6 EUR", "1e2"], None),
+        (["€ 12.50", "2,015.32", "$3", "-6 EUR"], [12.5, 2015.32, 3, -6]),
+        (["1.234,50", "12,5", "1.000", "9"], [1234.5, 12.5, 1000, 9]),
+        (["1,234", "5.5"], [1234, 5.5]),
+        (["0,125", "0,250"], None),  # of thousands or of decimals
+        (["1.234,5", "1,234.5"], None),
+    ],
+)
+def test_amounts_are_read_if_all_cells_agree_on_the_separators(cells, numbers):
+    values = pd.Series(cells, name="c")
+    kind = column_kind(values, "t")
+    assert kind == ("text" if numbers is None else "number")
+    if numbers is not None:
+        assert to_numbers(values, "t").tolist() == numbers
+
+
+WORDS = ["Golden Market", "Blue Coffee", "Royal Travel", "Happy Books", "Metro Fuel", "Sunny Hotel"]
+
+
+def spellings(rows, seed=0):
+    """Names with a letter wrong and a number, and which name each is."""
+    rng = np.random.default_rng(seed)
+    names = rng.integers(0, len(WORDS), rows)
+    cells = []
+    for name in names:
+        letters = list(WORDS[name])
+        letters[rng.integers(len(letters))] = chr(97 + rng.integers(26))
+        cells.append("".join(letters) + f" {rng.integers(999)}")
+    return pd.Series(cells, name="shop"), names
+
+
+def test_spellings_of_a_name_are_close_and_no_text_is_stored():
+    cells, names = spellings(300)
+    encoder = fit_column(cells, "t")
+    assert isinstance(encoder, Grams)
+    stored = json.dumps(as_dict(encoder))
+    assert not any(word.split()[0].lower() in stored.lower() for word in WORDS)
+    new, truth = spellings(60, seed=1)
+    found = from_dict(json.loads(stored)).transform(new, "t")
+    means = np.stack([encoder.transform(cells, "t")[names == n].mean(0) for n in range(len(WORDS))])
+    nearest = ((found[:, None] - means) ** 2).sum(2).argmin(1)
+    assert (nearest == truth).mean() > 0.95
+    upper = encoder.transform(pd.Series([*new.str.upper(), None], name="shop"), "t")
+    np.testing.assert_allclose(upper[:-1], found)
+    assert not upper[-1].any()
+
+
+@pytest.mark.parametrize("form", ["{:08x}", "TX-{:09d}", "{:032x}", "u{}"])
+def test_ids_are_no_spellings(form):
+    cells = np.random.default_rng(0).integers(0, 2**32, 500)
+    with pytest.raises(UselessColumnError, match="distinct, like ids"):
+        fit_column(pd.Series([form.format(cell) for cell in cells], name="c"), "t")
+
+
+@pytest.mark.parametrize(
+    ("step", "cycles"),
+    [
+        ("7h", ("day", "week")),
+        ("1D", ("week", "year")),
+        ("7s", ("day",)),
+        ("30D", ("week", "year")),
+    ],
+)
+def test_dates_have_the_cycles_in_which_they_vary(step, cycles):
+    dates = pd.Series(pd.date_range("2024-01-01", periods=250, freq=step), name="at")
+    encoder = fit_column(dates, "t")
+    assert encoder.cycles == cycles
+    assert from_dict(as_dict(encoder)) == encoder
+    features = encoder.transform(dates, "t")
+    assert features.shape == (250, 1 + 2 * len(cycles)) == (250, len(encoder.names))
+    np.testing.assert_allclose(features[:, 1::2] ** 2 + features[:, 2::2] ** 2, 1)
+    later = encoder.transform(dates + pd.Timedelta(days=7), "t")
+    week = 1 + 2 * cycles.index("week") if "week" in cycles else 1
+    np.testing.assert_allclose(later[:, week : week + 2], features[:, week : week + 2], atol=1e-9)
+    assert (later[:, 0] > features[:, 0]).all()
 
 
 @pytest.mark.filterwarnings("error")

@@ -424,7 +424,7 @@ def test_dates_and_their_forms():
     theirs = same.transform(column(["2024-05-31", "2024-04-03", None]), "t")
     assert encoder.transform(cells, "t").tolist() == theirs.tolist()
     new = column(["03/04/2024"])  # ambiguous by itself
-    assert encoder.transform(new, "t")[0] == encoder.transform(cells, "t")[1]
+    assert encoder.transform(new, "t")[0, 0] == encoder.transform(cells, "t")[1, 0]
     old = from_dict({"kind": "date", "column": "d", "median": 0.0, "mean": 0.0, "scale": 86400.0})
     assert old.transform(column(["1970-01-03", None]), "t")[:, 0].tolist() == [2, 0]
     assert type(fit_column(column([1_717_113_600, 1_717_200_000], "followers"), "t")) is Number
@@ -445,7 +445,9 @@ def test_times_and_notes_of_a_table():
         from_frames(nodes, edges, label="kind", time="joined")
     own = from_frames(nodes, edges, label="kind", time="joined", date_order="mdy")
     assert own.graph.time[:2].tolist() == epoch("2024-05-31", "2024-06-01")
-    assert own.encoder.names == ("seen", "created_at")
+    weeks = "seen: sine of the week", "seen: cosine of the week"
+    times = "created_at: sine of the day", "created_at: cosine of the day"
+    assert own.encoder.names == ("seen", *weeks, "created_at", *times)
     assert "Dates: seen (month/day/year), created_at (seconds since 1970)." in own.notes
 
 

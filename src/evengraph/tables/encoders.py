@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, pairwise
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from evengraph.tables.cells import (
     LISTS,
     Floats,
     Ints,
+    canonical_names,
     check_form,
     column_kind,
     date_form,
@@ -34,7 +35,16 @@ from evengraph.tables.cells import (
     to_numbers,
     to_signs,
 )
-from evengraph.tables.text import Entries, Text, UselessColumnError, Words, fit_text, parse_json
+from evengraph.tables.text import (
+    GRAM_BUCKETS,
+    Entries,
+    Grams,
+    Text,
+    UselessColumnError,
+    Words,
+    fit_text,
+    parse_json,
+)
 
 MAX_FEATURE = 1e6  # of scaled features: an extreme cell in new rows must not dominate all others
 # Beyond either a column is heavy-tailed; skewness 2 is that of the exponential distribution.
@@ -45,6 +55,8 @@ NUM_QUANTILES, CELLS_PER_QUANTILE = 200, 5
 # often in a column with few distinct values.
 MIN_FREQUENCY, MIN_FREQUENCY_OF_FEW, FEW_VALUES = 5, 2, 10
 MAX_CATEGORIES = 50
+MOSTLY_COMMON = 0.5  # share of cells with common values from which on these alone are told apart
+PERIODS = {"day": 86_400.0, "week": 604_800.0, "year": 31_556_952.0}  # in seconds
 MAX_BYTES = 2**30  # of a column's 0/1 features, dense; beyond it only the most frequent are used
 LIST_FILE = "features.json"  # column of lists from a file {node: [items]} beside the tables
 LARGEST = 1e100  # in a vector, so that sums of squares stay finite
@@ -102,12 +114,44 @@ class Number:
 
 @dataclass(frozen=True, kw_only=True)
 class Date(Number):
-    """Dates: seconds since 1970, treated as numbers; `form` is empty for those of ISO 8601."""
+    """Dates: seconds since 1970, treated as numbers, and sine and cosine of day, week and year.
+
+    `form` is empty for dates of ISO 8601.
+    """
 
     form: str = ""
+    cycles: tuple[Literal["day", "week", "year"], ...] = ()
+
+    @classmethod
+    def fit(cls, values: Any, table: str, form: str) -> Self:
+        """Fit to a column; it has the cycles in which it varies."""
+        seconds = seconds_of(values, table, form)
+        known = seconds[~np.isnan(seconds)]
+        length = np.ptp(known) if len(known) else 0.0
+        varies = {
+            "day": bool((known % PERIODS["day"] != known[:1] % PERIODS["day"]).any()),
+            "week": length > 2 * PERIODS["week"],
+            "year": length > PERIODS["year"] / 2,
+        }
+        cycles: Any = tuple(name for name in PERIODS if varies[name])
+        return cls.fit_numbers(str(values.name), seconds, form=form, cycles=cycles)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features."""
+        waves = (f"{self.column}: {w} of the {c}" for c in self.cycles for w in ("sine", "cosine"))
+        return (self.column, *waves)
 
     def _parse(self, values: Any, table: str) -> Floats:
         return seconds_of(values, table, self.form)
+
+    def transform(self, values: Any, table: str) -> Floats:
+        """The features of every row, (N, 1 + 2 cycles); 0 in the cycles for an empty cell."""
+        parts, seconds = [super().transform(values, table)], self._parse(values, table)
+        for cycle in self.cycles:
+            angle = 2 * np.pi * (seconds % PERIODS[cycle]) / PERIODS[cycle]
+            parts.append(np.nan_to_num(np.stack([np.sin(angle), np.cos(angle)], axis=1)))
+        return np.concatenate(parts, axis=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -445,10 +489,11 @@ def _vectors(values: Any, table: str, size: int | None) -> Floats:
     return vectors
 
 
-ColumnEncoder = Number | Date | Log | Quantile | Boolean | Category | Words | Text | Items | Vector
+ColumnEncoder = (
+    Number | Date | Log | Quantile | Boolean | Category | Words | Text | Grams | Items | Vector
+)
 KINDS: dict[str, type[ColumnEncoder]] = {
-    kind.__name__.lower(): kind
-    for kind in (Number, Date, Log, Quantile, Boolean, Category, Words, Text, Items, Vector)
+    kind.__name__.lower(): kind for kind in get_args(ColumnEncoder)
 }
 
 
@@ -459,8 +504,7 @@ def fit_column(values: Any, table: str, date_order: str | None = None) -> Column
     if kind == "empty":
         raise UselessColumnError("it is empty")
     if kind == "date":
-        seconds = seconds_of(values, table, form or "")
-        return Date.fit_numbers(name, seconds, form=form or "")
+        return Date.fit(values, table, form or "")
     if kind == "number":
         return fit_number(name, to_numbers(values, table))
     if kind == "boolean":
@@ -471,8 +515,19 @@ def fit_column(values: Any, table: str, date_order: str | None = None) -> Column
             return Vector.fit(values, table)
         return Items.fit(values, separator, lists)
     cells = text_without(values)
-    is_long = cells is not None and cells.num_words().mean() >= 4
-    return fit_text(values) if is_long else Category.fit(values, table)
+    if cells is not None and cells.num_words().mean() >= 4:
+        return fit_text(values)
+    try:
+        category = Category.fit(values, table)
+        common = np.isin(canonical_names(values).astype(str), category.common).mean()
+        if common >= MOSTLY_COMMON or cells is None:
+            return category
+        return Grams.fit(values, cells) or category
+    except UselessColumnError:
+        grams = None if cells is None else Grams.fit(values, cells)
+        if grams is None:
+            raise
+        return grams
 
 
 def describe_encoders(encoders: Iterable[ColumnEncoder]) -> list[str]:
@@ -480,6 +535,12 @@ def describe_encoders(encoders: Iterable[ColumnEncoder]) -> list[str]:
     encoders = list(encoders)
     forms = [f"{e.column} ({e.form})" for e in encoders if isinstance(e, Date) and e.form]
     sentences = [f"Dates: {', '.join(forms)}."] if forms else []
+    for encoder in encoders:
+        if isinstance(encoder, Date) and encoder.cycles:
+            sentences.append(f"Time of {encoder.column} in the {', '.join(encoder.cycles)}.")
+        if isinstance(encoder, Grams):
+            count = len(encoder.names)
+            sentences.append(f"Column {encoder.column!r}: {count} features of its spelling.")
     for title, kind in (("Logarithm", Log), ("Quantiles", Quantile)):
         names = [encoder.column for encoder in encoders if isinstance(encoder, kind)]
         shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
@@ -523,4 +584,6 @@ def from_dict(stored: dict[str, Any]) -> ColumnEncoder:
         raise ValueError("quantiles of an encoder must not be empty")
     if isinstance(encoder, Date):
         check_form(encoder.form)
+    if isinstance(encoder, Grams) and len(encoder.projection) % GRAM_BUCKETS:
+        raise ValueError("the projection of an encoder has a wrong size")
     return encoder

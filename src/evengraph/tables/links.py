@@ -120,7 +120,7 @@ class LinkFeatures:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the new columns."""
-        names = list[str]()
+        names = ["hour", "weekday"] if self.times == "dates" else []
         for link in self.links:
             names.append(f"{link}: rows")
             names += [f"{link}: age of the last"] * (self.times != "none")
@@ -142,6 +142,8 @@ class LinkFeatures:
         known = ~np.isnan(x)
         x, results = np.where(known, x, 0.0), list[Floats]()
         one = x[:, :1]
+        if times is not None and self.times == "dates":  # 1970 began on a Thursday
+            results += [times % DAY // 3600, (times // DAY + 3) % 7]
         for index, mine in enumerate(codes):
             link = link_of(mine, times)
             sums, counts = link.sums(x), link.sums(known.astype(np.float64))

@@ -30,7 +30,7 @@ from evengraph.tables.encoders import LIST_FILE
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson")
 TABLE_SUFFIXES = (*TEXT_SUFFIXES, *(f"{suffix}.gz" for suffix in TEXT_SUFFIXES), ".parquet")
-SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
+SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 MAX_CELL_LENGTH = 2**31 - 1
 MAX_HEADER_LENGTH = 2**22
 BATCH = 2**17  # rows
@@ -41,8 +41,8 @@ SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 def read_table(path: str | Path) -> Any:
     """Read a file into a pandas DataFrame, with the path in `attrs["file"]`.
 
-    The suffix gives the format: .csv (separated by comma, semicolon or tab, whichever the first
-    line has most of), .tsv, .jsonl or .ndjson, each also with .gz, and .parquet. Text must be
+    The suffix gives the format: .csv (separated by comma, semicolon, tab or bar, whichever the
+    first line has most of), .tsv, .jsonl or .ndjson, each also with .gz, and .parquet. Text must be
     UTF-8. Cells of CSV stay text: whether 1.50 is a quantity, an id or a name depends on the role
     of the column, and must not depend on the other rows of the file.
     """

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,10 +23,20 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from evengraph.core.untrusted import sorted_unique
-from evengraph.tables.cells import canonical_names, is_empty
+from evengraph.tables.cells import canonical_names, distinct_names, is_empty
 
 # What `str.strip` removes; Arrow's own list of white space is shorter.
 WHITESPACE = "".join(character for character in map(chr, range(0x3001)) if character.isspace())
+
+DIGITS = re.compile(r"\d")
+_CURRENCIES = r"(?:[€$£¥]|EUR|USD|GBP|CHF)"
+CURRENCY = rf"^{_CURRENCIES}\s*|\s*{_CURRENCIES}$"
+# each with the separator of thousands and that of decimals; 0,125 may be either and is none
+AMOUNTS = (
+    (r"[+-]?(?:\d+|[1-9]\d{0,2}(?:,\d{3})+)(?:\.\d+)?", ",", "."),
+    (r"[+-]?(?:\d+|[1-9]\d{0,2}(?:\.\d{3})+)(?:,\d{1,2})?", ".", ","),
+)
+ANY_AMOUNT = rf"(?:{_CURRENCIES}\s*)?[+-]?\d[\d.,]*(?:\s*{_CURRENCIES})?"
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +131,21 @@ class TextColumn:
         except pa.ArrowInvalid:  # a cell is no number, or one that only pandas reads, such as +1
             codes, texts = self.take(likely).distinct
             numbers[likely] = np.asarray(pd.to_numeric(pd.Series(texts), errors="coerce"))[codes]
+        if np.isnan(numbers).any() and (amounts := self._amounts()) is not None:
+            numbers = amounts
         return _fixed(numbers)
+
+    def _amounts(self) -> NDArray[np.float64] | None:
+        """The cells as amounts such as € 12.50, 2,015.32 or 2.015,32; None if they are none."""
+        if not type(self)(self.cells.slice(0, 1000)).matches(ANY_AMOUNT).all():
+            return None
+        plain = pc.replace_substring_regex(self.cells, CURRENCY, "")
+        for pattern, thousands, decimal in AMOUNTS:
+            if type(self)(plain).matches(pattern).all():
+                plain = pc.replace_substring(plain, thousands, "")
+                number = pc.replace_substring(plain, decimal, ".").cast(pa.float64())
+                return np.asarray(number.to_numpy(zero_copy_only=False))
+        return None
 
     @cached_property
     def distinct(self) -> tuple[NDArray[np.int64], NDArray[Any]]:
@@ -320,6 +345,78 @@ class Text:
     def transform(self, values: Any, table: str) -> Entries:
         """The features of every row, (N, buckets)."""
         return _weighted(_bucket_counts(values, len(self.idf)), self.idf)
+
+
+GRAM_BUCKETS, GRAM_FEATURES = 512, 30
+LANGUAGE = 0.25  # bits that a letter tells of the next; none in random ids, one or two in words
+LETTERS = 26
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grams:
+    """Names, addresses and other short text of many values: pieces of three and four letters.
+
+    They are counted in buckets by a hash, in rows of unit length, and projected onto the leading
+    directions of the column; so spellings of one name are close. Digits count as one digit. The
+    projection is all that is stored.
+    """
+
+    column: str
+    projection: tuple[float, ...]  # (GRAM_BUCKETS x features), row by row
+
+    @classmethod
+    def fit(cls, values: Any, cells: TextColumn) -> Self | None:
+        """Find the directions; None if the text is no language, as ids are, or always the same."""
+        _, texts = cells.distinct
+        texts = np.unique(_spelling(texts[:: max(len(texts) // SAMPLED_CELLS, 1)]))
+        if len(texts) <= GRAM_FEATURES or not _is_language(texts):
+            return None
+        counts = _gram_counts(texts)
+        vectors = np.linalg.eigh((counts.T @ counts).toarray())[1][:, : -GRAM_FEATURES - 1 : -1]
+        vectors *= np.sign(vectors[np.abs(vectors).argmax(axis=0), range(GRAM_FEATURES)])
+        scale = (counts @ vectors).std(axis=0).max()  # one for all: the leading ones matter most
+        numbers = np.round(vectors / scale, 3).ravel().tolist()
+        return cls(column=str(values.name), projection=tuple(numbers))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features."""
+        count = len(self.projection) // GRAM_BUCKETS
+        return tuple(f"{self.column}~{index}" for index in range(count))
+
+    def transform(self, values: Any, table: str) -> NDArray[np.float64]:
+        """The features of every row, (N, F)."""
+        codes, texts = distinct_names(values)
+        texts = np.array([*_spelling(texts), ""], dtype=object)  # -1, missing, reads the last
+        matrix = np.array(self.projection).reshape(GRAM_BUCKETS, -1)
+        return np.asarray((_gram_counts(texts) @ matrix)[codes])
+
+
+def _spelling(texts: Any) -> NDArray[Any]:
+    """Text in lower case, every digit as 0."""
+    return np.array([DIGITS.sub("0", str(text).lower()) for text in texts], dtype=object)
+
+
+def _gram_counts(texts: Any) -> Any:
+    from sklearn.feature_extraction.text import HashingVectorizer
+
+    options = {"analyzer": "char_wb", "ngram_range": (3, 4), "n_features": GRAM_BUCKETS}
+    return HashingVectorizer(alternate_sign=False, **options).transform(texts)
+
+
+def _is_language(texts: Any) -> bool:
+    """Whether a letter tells of the next: counted in every second text, tested in the others."""
+    counts = []
+    for half in (texts[::2], texts[1::2]):
+        letters = np.frombuffer("\n".join(half).encode("ascii", "replace"), np.uint8) - ord("a")
+        both = (letters[:-1] < LETTERS) & (letters[1:] < LETTERS)
+        pairs = letters[:-1][both].astype(np.int64) * LETTERS + letters[1:][both]
+        counts.append(np.bincount(pairs, minlength=LETTERS**2).reshape(LETTERS, LETTERS))
+    seen, tested = counts[0] + 0.1, counts[1]
+    if tested.sum() < len(texts) / 2:  # hardly any two letters together
+        return False
+    gain = np.log2(seen / seen.sum(1, keepdims=True) / (seen.sum(0) / seen.sum()))
+    return float((gain * tested).sum() / tested.sum()) > LANGUAGE
 
 
 def fit_text(values: Any) -> Words | Text:
