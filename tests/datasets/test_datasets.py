@@ -558,17 +558,12 @@ def test_default_graph():
     sizes = data.y.bincount()
     assert sizes.tolist() == sorted(sizes.tolist(), reverse=True)
     assert sizes[-1] / sizes[0] == pytest.approx(0.2, abs=0.01)
-    assert data.is_undirected()
-    assert data.is_coalesced()
     assert not data.has_isolated_nodes()
-
-
-def test_edges_follow_classes_and_hubs():
-    data = toy(homophily=0.8, num_nodes=3000, num_edges=20000)
     row, col = data.edge_index
     assert (data.y[row] == data.y[col]).float().mean().item() == pytest.approx(0.8, abs=0.03)
-    degrees = row.bincount(minlength=3000)
-    assert degrees.max() > 8 * degrees.float().mean()
+    assert row.bincount().max() > 8 * row.bincount().float().mean()  # there are hubs
+    # words, edges and labels are those that docs and stored runs rest on
+    assert graph_hash(toy(seed=1)).startswith("1e910bbb78613e31")
 
 
 @settings(max_examples=60, deadline=None)
@@ -609,30 +604,6 @@ def test_seed_decides_and_global_state_is_left_alone():
     data = load("toy", num_nodes=50, num_edges=100, num_features=9, num_classes=3, seed=4)
     assert data.x.shape == (50, 9)
     assert torch.equal(data.edge_index, toy(50, 100, 9, 3, 4).edge_index)
-
-
-def test_difficulty_lies_between_trivial_and_hopeless():
-    from sklearn.linear_model import LogisticRegression
-
-    data = toy(seed=0)
-    labels, x = data.y.numpy(), data.x
-    rng = np.random.default_rng(0)
-    train = np.concatenate([rng.permutation(np.flatnonzero(labels == c))[:20] for c in range(5)])
-    test = np.setdiff1d(np.arange(len(labels)), train)
-    eye = torch.arange(data.num_nodes).repeat(2, 1)
-    index = torch.cat([data.edge_index, eye], dim=1)
-    degree = index[0].bincount().float()
-    smooth = torch.sparse_coo_tensor(index, 1 / degree[index[0]], check_invariants=False)
-
-    def accuracy(features):
-        model = LogisticRegression(max_iter=2000, C=10)
-        model.fit(features[train], labels[train])
-        return (model.predict(features[test]) == labels[test]).mean()
-
-    majority = np.bincount(labels).max() / len(labels)
-    words, graph = accuracy(x.numpy()), accuracy((smooth @ (smooth @ x)).numpy())
-    assert majority + 0.05 < words < 0.7
-    assert words + 0.1 < graph < 0.97
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from contrasts import DARK, LIGHT
+from contrasts import LIGHT
 from evengraph.lab.pages import render_overview
 from evengraph.report.page import write_html
 
@@ -109,12 +109,6 @@ def test_words_are_sorted_from_a_to_z_first(page):
     assert page.value(words)[0] == wanted[-1]
 
 
-def test_keys_sort_too(page):
-    page.value("document.querySelectorAll('#all thead button')[2].focus()")
-    page.press("Enter")
-    assert column(page, 2) == sorted(column(page, 2), reverse=True)
-
-
 def test_choices_narrow_the_table(page, experiments):
     cells = [(b.title, c.dataset, c.label) for b in experiments for c in b.cells]
     assert names(page) == cells
@@ -142,15 +136,6 @@ def test_words_narrow_the_table_whatever_their_case(page, experiments):
     page.write("no such words")
     assert names(page) == []
     assert count(page) == "0 of 25 rows"
-
-
-def test_a_narrowed_table_can_be_sorted(page):
-    choose(page, "label", "Uni-GNN")
-    before = names(page)
-    click(page, 2)
-    assert sorted(names(page)) == sorted(before)
-    values = f"{SHOWN}.map((row) => Number(row.cells[2].dataset.value))"
-    assert page.value(values) == sorted(page.value(values), reverse=True)
 
 
 def test_pointing_at_a_method_marks_it_everywhere(page, experiments):
@@ -204,18 +189,6 @@ def test_nothing_overflows_sideways(browser, folder, name, width):
 def rgb(theme, name):
     code = theme.split(f"--{name}: #")[1][:6]
     return f"rgb({', '.join(str(int(code[at : at + 2], 16)) for at in (0, 2, 4))})"
-
-
-@pytest.mark.parametrize(("dark", "theme"), [(False, LIGHT), (True, DARK)], ids=["light", "dark"])
-def test_light_and_dark(browser, folder, dark, theme):
-    browser.open(folder / "index.html", dark=dark)
-    style = "getComputedStyle(document.body)"
-    assert browser.value(f"{style}.backgroundColor") == rgb(theme, "page")
-    assert browser.value(f"{style}.color") == rgb(theme, "ink")
-    for kind, name in (("above", "colour-3"), ("below", "rare")):
-        cell = f'getComputedStyle(document.querySelector("td.{kind}")).color'
-        assert browser.value(cell) == rgb(theme, name)
-    assert len(browser.picture()) > 20_000
 
 
 def test_on_paper_everything_is_there_and_light(browser, folder):

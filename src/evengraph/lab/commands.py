@@ -235,8 +235,7 @@ def _print_holders(holders: Sequence[Holder], waited: dict[Claimant, float]) -> 
 def _display(
     store: Store, failed: list[Row]
 ) -> Iterator[tuple[Callable[[Row], None], Callable[[int], None]]]:
-    """Show runs that are done, running and failed, the time left, and the best so far."""
-    best: dict[str, tuple[float, str]] = {}
+    """Show runs that are done, running and failed, and the time left."""
     columns = (
         TextColumn("runs"),
         BarColumn(bar_width=24),
@@ -246,46 +245,24 @@ def _display(
         TimeElapsedColumn(),
         TextColumn("[dim]left"),
         TimeRemainingColumn(),
-        TextColumn("[green]{task.fields[best]}"),
     )
     printed = perf_counter()
     with Progress(*columns, console=err, transient=True, refresh_per_second=4) as progress:
-        bar = progress.add_task("runs", total=None, running=0, failed=0, best="")
+        bar = progress.add_task("runs", total=None, running=0, failed=0)
 
         def on_round(missing: int) -> None:
             progress.update(bar, total=progress.tasks[0].completed + missing)
 
         def on_row(row: Row) -> None:
             nonlocal printed
-            line = _line(row, best)
             if not row.done:
                 failed.append(row)
-            progress.update(
-                bar, advance=1, running=store.running(), failed=len(failed), best=escape(line)
-            )
+            progress.update(bar, advance=1, running=store.running(), failed=len(failed))
             if not err.is_terminal and perf_counter() - printed > LINE_EVERY:
                 printed, task = perf_counter(), progress.tasks[0]
-                err.print(
-                    f"{task.completed:.0f} of {task.total:.0f} runs, {len(failed)} failed; "
-                    f"{escape(line)}"
-                )
+                err.print(f"{task.completed:.0f} of {task.total:.0f} runs, {len(failed)} failed")
 
         yield on_row, on_round
-
-
-def _line(row: Row, best: dict[str, tuple[float, str]]) -> str:
-    """The best run so far in the setting of a row."""
-    from evengraph.lab.store import setting_name
-    from evengraph.methods import METHODS
-
-    name = setting_name(row.job.dataset, row.job.imbalance, row.job.imbalance_fields)
-    if row.done:
-        score = float(row.outcome["validation"])
-        best[name] = max(best.get(name, (-1.0, "")), (score, METHODS[row.job.method].title))
-    if name not in best:
-        return ""
-    score, title = best[name]
-    return f"best on {name}: {title} val score {score:.1f}"
 
 
 def _open(path: Path) -> Store:
