@@ -1,11 +1,15 @@
-"""`python -m benchmarks.default`: scores and CPU seconds of `auto` and of simple alternatives.
+"""`python -m benchmarks.default`: scores, probabilities and CPU seconds of `auto` and alternatives.
 
 A task has few labels, divided 80/20 into training and validation; all other nodes are for testing.
 The score is the average precision of the rarer of two classes, otherwise balanced accuracy, in
-percent. Alternatives have fixed settings and learn from all labels, validation included; the GCN
-selects its epoch on validation. Every fit runs on one thread, and its seconds include features over
-hops and predictions, not imports. Rows are appended to the CSV file; those that it has are not run
-again. `--example` measures the example of the README instead.
+percent. Two classes have measures of the positive probability as well: calibration error, Brier
+score, cost per 1,000 nodes if those above the threshold of right probabilities are flagged, recall
+of the 1% of nodes flagged first, and coverage of prediction sets. Those of `auto` are calibrated on
+its held-out predictions, as saved models are; those of `before` are as version 0.2.0 gives them.
+Alternatives have fixed settings and learn from all labels, validation included; the GCN selects its
+epoch on validation. Every fit runs on one thread, and its seconds include features over hops and
+predictions, not imports. Rows are appended to the CSV file; those that it has are not run again.
+`--example` measures the example of the README instead.
 """
 
 from __future__ import annotations
@@ -20,11 +24,12 @@ import subprocess
 import sys
 import tempfile
 import threading
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from contextlib import suppress
+from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from queue import Empty, Queue
 from time import perf_counter, process_time
 from typing import Any
 
@@ -33,25 +38,28 @@ import numpy as np
 from benchmarks.timing import table
 
 ROOT = Path(__file__).resolve().parents[1]
-NAMED = ("minesweeper", "reddit-user")  # two classes
 TWITCH = ("twitch-ru-mature", "twitch-ru-partner", "twitch-es-mature", "twitch-es-partner")
+TWO = ("pay", "minesweeper", "reddit-user", *TWITCH, "reviews")
 MANY = ("cora", "citeseer", "pubmed", "computers", "dblp", "cora_ml", "blogcatalog", "physics")
-SETS = ("pay", *NAMED, *TWITCH, *MANY)
 FEW = ("few-10", "few-18", "few-40")  # positives, with 49 times as many negatives
-REGIMES = ("20+80", "10%", "50%", *FEW)
-SIMPLE = ("logistic", "lightgbm", "lightgbm-2hop", "mean-2hop", "gcn")
-METHODS = ("auto", "before", *SIMPLE, "graphspot")
-COLUMNS = ("set", "regime", "draw", "method", "metric", "score", "cpu", "wall", "version")
-KEY = list(COLUMNS[:4])
-THREADS = ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "LOKY")
+NATURAL = ("natural-15", "natural-30", "natural-100")  # positives, negatives as frequent as in all
+REGIMES = ("20+80", "10%", "50%")
+SIMPLE = ("logistic", "lightgbm", "logistic-2hop", "lightgbm-2hop", "mean-2hop", "gcn")
+CALIBRATED = ("platt-2hop", "isotonic-2hop")  # logistic regression and LightGBM
+METHODS = ("auto", "before", *SIMPLE, *CALIBRATED, "graphspot")
+KEY = ("set", "regime", "draw", "method")
+MEASURES = ("share", "mean_p", "ece", "brier", "cost50", "cost10", "recall1", "covered", "rare")
+COLUMNS = (*KEY, "metric", "score", "cpu", "wall", *MEASURES, "version")
+THREADS = ("OMP", "OPENBLAS", "MKL", "NUMEXPR")
 BEHIND = 0.5
+COVERAGE = 0.9
 
 
-def payments() -> Any:
+def payments(seed: int = 2) -> Any:
     """6,000 accounts and 30,000 transfers, 2% fraud: shared mules and larger amounts."""
     import pandas as pd
 
-    rng, accounts = np.random.default_rng(2), 6_000
+    rng, accounts = np.random.default_rng(seed), 6_000
     fraud = rng.random(accounts).argsort() < accounts // 50
     nodes = pd.DataFrame(
         {
@@ -76,6 +84,20 @@ def payments() -> Any:
     return nodes, pd.DataFrame({"from": names[source], "to": names[target], "amount": amount})
 
 
+def reviews() -> Any:
+    """Reviews; each is linked with ten others of its user and with ten of its product at most."""
+    import pandas as pd
+
+    table = pd.read_csv(Path(os.environ["EVENGRAPH_DATA"]) / "reviews/reviews.csv.gz")
+    links = []
+    for column in ("user", "product"):
+        for gap in range(1, 6):
+            after = table.groupby(column)["review"].shift(-gap)
+            links.append(pd.DataFrame({"from": table["review"], "to": after}).dropna())
+    counts = {f"{c} count": table[c].map(table[c].value_counts()) for c in ("user", "product")}
+    return table.assign(**counts).drop(columns=["user", "product"]), pd.concat(links)
+
+
 def one_sided(folder: Path) -> list[str]:
     """Items of features.json that only partners have, or only others, beyond chance."""
     import pandas as pd
@@ -93,8 +115,10 @@ def read(name: str) -> Any:
     """A graph by its name, as a user would read it; of two classes, the rarer is 1."""
     import evengraph as eg
 
-    if name == "pay":
-        graph = eg.from_frames(*payments(), label="fraud").graph
+    if name.startswith("pay"):
+        graph = eg.from_frames(*payments(int(name[3:] or 2)), label="fraud").graph
+    elif name == "reviews":
+        graph = eg.from_frames(*reviews(), label="spam").graph
     elif name in TWITCH:
         place, label = name.rsplit("-", 1)
         folder = Path(os.environ["EVENGRAPH_DATA"]) / place
@@ -120,15 +144,17 @@ def write_set(name: str, folder: Path) -> Path:
 
 def split(labels: np.ndarray, regime: str, draw: int) -> tuple[np.ndarray, np.ndarray]:
     """Masks of training and validation."""
-    counts = np.bincount(labels)
+    counts, (kind, _, number) = np.bincount(labels), regime.partition("-")
     if regime.endswith("%"):
         wanted = np.maximum(np.round(counts * float(regime[:-1]) / 100), 2).astype(int)
     elif len(counts) > 2:
         wanted = np.full(len(counts), 10)
     elif regime == "20+80":
         wanted = np.array([80, 20])
+    elif kind == "few":
+        wanted = int(number) * np.array([49, 1])
     else:
-        wanted = int(regime.removeprefix("few-")) * np.array([49, 1])
+        wanted = np.round(int(number) * counts / counts[1]).astype(int)
     rng, train, val = np.random.default_rng(draw), labels < 0, labels < 0
     for label, count in enumerate(wanted):
         nodes = np.flatnonzero(labels == label)
@@ -152,44 +178,50 @@ def two_hops(x: Any, edges: np.ndarray) -> Any:
     return sparse.hstack(parts, "csr", "f4") if sparse.issparse(x) else np.hstack(parts)
 
 
-def simple(method: str, data: dict, train: np.ndarray, val: np.ndarray, seed: int) -> np.ndarray:
-    """Probabilities of logistic regression, LightGBM or their mean."""
+def simple(data: dict, method: str, seed: int) -> np.ndarray:
+    """Probabilities of logistic regression or LightGBM, on features or over two hops."""
     from scipy import sparse
+    from sklearn.calibration import CalibratedClassifierCV
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-    x, known = data["x"], train | val
+    kind, _, hops = method.partition("-")
+    x, known = data["x"], data["train"] | data["val"]
     if np.count_nonzero(x) < x.size / 10:
         x = sparse.csr_matrix(x)
-    if method.endswith("2hop"):
+    if hops:
         x = two_hops(x, data["edge_index"])
-    scaler = MaxAbsScaler() if sparse.issparse(x) else StandardScaler()
-    models: list[Any] = []
-    if method in ("logistic", "mean-2hop"):
-        models.append(make_pipeline(scaler, LogisticRegression(max_iter=1000)))
-    if method != "logistic" and find_spec("lightgbm"):
+    model: Any
+    if kind in ("logistic", "platt"):
+        scaler = MaxAbsScaler() if sparse.issparse(x) else StandardScaler()
+        model = make_pipeline(scaler, LogisticRegression(max_iter=1000))
+    elif find_spec("lightgbm"):
         from lightgbm import LGBMClassifier
 
-        options = {"n_jobs": 1, "verbose": -1, "random_state": seed}
-        models.append(LGBMClassifier(num_leaves=15, n_estimators=100, **options))
-    elif method != "logistic":
+        model = LGBMClassifier(
+            num_leaves=15, n_estimators=100, n_jobs=1, verbose=-1, random_state=seed
+        )
+    else:
         x = x.toarray() if sparse.issparse(x) else x
-        options = {"early_stopping": False, "random_state": seed}
-        models.append(HistGradientBoostingClassifier(max_leaf_nodes=15, max_iter=100, **options))
-    labels = data["y"][known]
-    return np.mean([model.fit(x[known], labels).predict_proba(x) for model in models], axis=0)
+        model = HistGradientBoostingClassifier(
+            max_leaf_nodes=15, max_iter=100, early_stopping=False, random_state=seed
+        )
+    if kind in ("platt", "isotonic"):
+        model = CalibratedClassifierCV(model, method={"platt": "sigmoid"}.get(kind, kind), cv=5)
+    return model.fit(x[known], data["y"][known]).predict_proba(x)
 
 
-def gcn(data: dict, train: np.ndarray, val: np.ndarray, seed: int) -> np.ndarray:
+def gcn(data: dict, seed: int) -> np.ndarray:
     """Probabilities of a two-layer GCN of PyG, at the epoch with the lowest validation loss."""
     import torch
     from torch.nn.functional import cross_entropy, dropout
     from torch_geometric.nn import GCNConv
 
     torch.manual_seed(seed)
-    x, edges, y = (torch.as_tensor(data[name]) for name in ("x", "edge_index", "y"))
+    names = ("x", "edge_index", "y", "train", "val")
+    x, edges, y, train, val = (torch.as_tensor(data[name]) for name in names)
     sizes = [(x.shape[1], 64), (64, int(y.max()) + 1)]
     layers = torch.nn.ModuleList(GCNConv(*size, cached=True) for size in sizes)
     adam = torch.optim.Adam(layers.parameters(), lr=0.01, weight_decay=5e-4)
@@ -211,23 +243,38 @@ def gcn(data: dict, train: np.ndarray, val: np.ndarray, seed: int) -> np.ndarray
     return chosen.softmax(1).numpy()
 
 
-def auto(data: dict, train: np.ndarray, val: np.ndarray, seed: int, **options: Any) -> np.ndarray:
-    """Probabilities of evengraph's default; which evengraph, the path of modules decides."""
+def auto(data: dict, seed: int, **options: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    """Probabilities of evengraph's default, and the lowest of each class in a prediction set."""
     import torch
     from torch_geometric.data import Data
 
     import evengraph as eg
 
-    if not Path(eg.__file__).resolve().is_relative_to(os.environ["PYTHONPATH"]):
-        raise SystemExit(f"evengraph is that of {eg.__file__}, not of {os.environ['PYTHONPATH']}.")
-    parts = {k: torch.as_tensor(v) if v.ndim else int(v) for k, v in data.items()}
-    graph, masks = Data(**parts), [torch.as_tensor(mask) for mask in (train, val)]
-    task = eg.Task(graph, *masks, (graph.y >= 0) & ~masks[0] & ~masks[1], int(graph.y.max()) + 1)
+    names = ("x", "edge_index", "y", "relation_index")
+    parts = {name: torch.as_tensor(data[name]) for name in names if name in data}
+    if "num_relations" in data:
+        parts["num_relations"] = int(data["num_relations"])
+    train, val = (torch.as_tensor(data[name]) for name in ("train", "val"))
+    graph = Data(**parts)
+    task = eg.Task(graph, train, val, (graph.y >= 0) & ~train & ~val, int(graph.y.max()) + 1)
     model = eg.Auto(**options).fit(task, seed=seed)
-    return model.predict_proba(task.graph).numpy()
+    found = model.predict_proba(task.graph)
+    if task.num_classes > 2:  # judged by its classes alone
+        return found.numpy(), None
+    try:
+        from evengraph.metrics.calibration import Calibrator
+        from evengraph.metrics.decisions import covering, share_sets
+    except ImportError:  # version 0.2.0
+        return found.numpy(), None
+    held = model.held_out(task)
+    labels, rows = graph.y[held], model.predict_task(task)[held]
+    calibrator = Calibrator.fit(rows, labels)
+    sets = share_sets(labels, calibrator(rows))
+    lowest = covering(sets, calibrator.counts, COVERAGE)
+    return calibrator(found).numpy(), lowest.numpy()
 
 
-def graphspot(data: dict, train: np.ndarray, val: np.ndarray, seed: int) -> np.ndarray:
+def graphspot(data: dict, seed: int) -> np.ndarray:
     """Scores of graphspot's XGBoost over two hops, its default, as probabilities."""
     from graphspot import Graph  # type: ignore[import-not-found]
     from graphspot.detectors import XGBGraph  # type: ignore[import-not-found]
@@ -237,43 +284,86 @@ def graphspot(data: dict, train: np.ndarray, val: np.ndarray, seed: int) -> np.n
     links = sparse.csr_matrix((np.ones(edges.shape[1]), edges), shape=(size, size))
     graph = Graph.from_scipy(links, x=data["x"])
     model = XGBGraph(random_state=seed, params={"n_jobs": 1})
-    scores = model.fit(graph, y=np.where(train | val, data["y"], -1)).decision_function(graph)
+    scores = model.fit(
+        graph, y=np.where(data["train"] | data["val"], data["y"], -1)
+    ).decision_function(graph)
     return np.stack([1 - scores, scores], 1)
 
 
-FITS: dict[str, Any] = {name: partial(simple, name) for name in SIMPLE}
-FITS |= {"gcn": gcn, "auto": auto, "before": partial(auto, folds=5), "graphspot": graphspot}
+def measures(y: np.ndarray, found: np.ndarray, lowest: np.ndarray | None) -> dict[str, Any]:
+    """Metric, score and, of two classes, what the positive probability is worth, on test nodes."""
+    from sklearn.metrics import average_precision_score, balanced_accuracy_score
+
+    if found.shape[1] > 2:
+        score = balanced_accuracy_score(y, found.argmax(1))
+        return {"metric": "balanced_accuracy", "score": 100 * score}
+    p = found[:, 1].astype(float)
+    result = {"metric": "positive_average_precision", "score": 100 * average_precision_score(y, p)}
+    bins = np.minimum((15 * p).astype(int), 14)
+    result |= {"share": y.mean(), "mean_p": p.mean(), "brier": np.square(p - y).mean()}
+    result["ece"] = np.abs(np.bincount(bins, p - y, 15)).sum() / len(y)
+    for miss in (50, 10):
+        flagged = p >= 1 / (1 + miss)
+        result[f"cost{miss}"] = 1000 * np.where(flagged, 1 - y, miss * y).mean()
+    result["recall1"] = y[np.argsort(-p, kind="stable")[: len(y) // 100]].sum() / y.sum()
+    if lowest is not None:
+        inside = found[np.arange(len(y)), y] >= lowest[y]
+        result |= {"covered": inside.mean(), "rare": inside[y == 1].mean()}
+    return result
 
 
-def work(job: dict[str, Any]) -> None:
-    """Fit methods to one task in this process, and print a line for each."""
-    with np.load(job["file"]) as file:
-        data = dict(file)
-    train, val = split(data["y"], job["regime"], job["draw"])
-    for method in job["methods"]:
-        warm_up(method)
-        started = process_time(), perf_counter()
-        found = FITS[method](data, train, val, job["draw"])
-        cpu, wall = process_time() - started[0], perf_counter() - started[1]
-        np.save(f"{job['out']}-{method}.npy", found)
-        print(json.dumps([method, round(cpu, 4), round(wall, 4), release(method)]), flush=True)
+def fit(data: dict, method: str, seed: int) -> tuple[np.ndarray, np.ndarray | None]:
+    if method in ("auto", "before"):
+        return auto(data, seed, **({"folds": 5} if method == "before" else {}))
+    if method in ("gcn", "graphspot"):
+        return (gcn if method == "gcn" else graphspot)(data, seed), None
+    return simple(data, method, seed), None
 
 
+def work() -> None:
+    """Read jobs, fit methods to a task in this process, and print a line for each method."""
+    for line in sys.stdin:
+        job = json.loads(line)
+        with np.load(job["file"]) as file:
+            data = dict(file)
+        data["train"], data["val"] = split(data["y"], job["regime"], job["draw"])
+        test = (data["y"] >= 0) & ~data["train"] & ~data["val"]
+        seen: dict[str, tuple[np.ndarray, float, float]] = {}
+        for method in job["methods"]:
+            warm_up(method)
+            lowest, started = None, (process_time(), perf_counter())
+            if method == "mean-2hop":  # of two that were just fitted
+                both = [seen[name] for name in ("logistic-2hop", "lightgbm-2hop")]
+                found, cpu, wall = (sum(parts) for parts in zip(*both, strict=True))
+                found = found / 2
+            else:
+                found, lowest = fit(data, method, job["draw"])
+                cpu, wall = process_time() - started[0], perf_counter() - started[1]
+            seen[method] = found, cpu, wall
+            row = {"cpu": cpu, "wall": wall, **measures(data["y"][test], found[test], lowest)}
+            row |= {"method": method, "version": release(method)}
+            print(json.dumps({**job, **row}, default=float), flush=True)
+        print("done", flush=True)
+
+
+@cache
 def warm_up(method: str) -> None:
-    """Import what a fit imports, by a fit to six nodes where that is quick."""
-    data = {"x": np.eye(6, dtype="f4"), "y": np.arange(6) % 2}
-    data["edge_index"] = np.array([np.arange(6), np.arange(6)[::-1]])
-    train = np.arange(6) < 4
-    names = ["logistic", "lightgbm", "gcn"] if method in ("auto", "before") else [method]
-    for name in names:
-        FITS[name](data, train, ~train, 0)
+    """Import what a fit imports, by a fit to twenty nodes where that is quick."""
+    data = {"x": np.eye(20, dtype="f4"), "y": np.arange(20) % 2}
+    data["edge_index"] = np.array([np.arange(20), np.arange(20)[::-1]])
+    data["train"] = np.arange(20) < 14
+    data["val"] = ~data["train"]
     if method in ("auto", "before"):
         import evengraph.methods  # noqa: F401
+    names = ["logistic", "gcn"] if method in ("auto", "before") else [method]
+    for name in names if method != "mean-2hop" else []:
+        fit(data, name, 0)
 
 
 def release(method: str) -> str:
     """The package and version that a method is of."""
-    package = {"logistic": "scikit-learn", "gcn": "torch_geometric"}.get(method, "lightgbm")
+    kinds = {"logistic": "scikit-learn", "platt": "scikit-learn", "gcn": "torch_geometric"}
+    package = kinds.get(method.split("-")[0], "lightgbm")
     if method in ("auto", "before"):
         import evengraph
 
@@ -296,57 +386,65 @@ def commit(folder: Path) -> str:
     return git("rev-parse", "--short=12", "HEAD") + ("+" if changed else "")
 
 
-class Runner:
-    """Run jobs as processes, score what they predict, and append rows to the file."""
+class Workers(threading.Thread):
+    """Takes jobs and gives each to a process with the right Python and the right evengraph."""
 
-    def __init__(self, options: argparse.Namespace, folder: Path) -> None:
+    def __init__(self, jobs: Queue[dict], options: argparse.Namespace, lock: Any) -> None:
+        super().__init__(daemon=True)
         import evengraph
 
-        self.options, self.folder, self.lock = options, folder, threading.Lock()
         here = Path(evengraph.__file__).resolve().parents[1]
-        self.sources = {"auto": here, "before": (options.before or here).resolve()}
+        self.jobs, self.options, self.lock = jobs, options, lock
+        self.sources = {"before": (options.before or here).resolve(), "auto": here}
+        self.processes: dict[str, subprocess.Popen[str]] = {}
         self.commits = {name: commit(path) for name, path in self.sources.items()}
-        self.graph_file = cache(partial(write_set, folder=folder))
 
-    def run(self, name: str, regime: str, draw: int, methods: list[str]) -> None:
-        first, file = methods[0], self.folder / f"{name}.npz"
-        out = self.folder / f"{name}-{regime}-{draw}"
-        job = {"file": str(file), "regime": regime, "draw": draw, "methods": methods}
-        python = self.options.graphspot if first == "graphspot" else sys.executable
-        source = self.sources.get(first, self.sources["auto"])
+    def run(self) -> None:
+        while not self.late():
+            try:
+                job = self.jobs.get_nowait()
+            except Empty:
+                break
+            name = first if (first := job["methods"][0]) in ("before", "graphspot") else "auto"
+            process = self.processes.get(name) or self.start_process(name)
+            assert process.stdin is not None
+            assert process.stdout is not None
+            with suppress(BrokenPipeError):
+                print(json.dumps(job), file=process.stdin, flush=True)
+            for line in process.stdout:
+                if line.startswith("done"):
+                    break
+                if line.startswith("{"):
+                    self.keep(json.loads(line))
+            else:
+                print(f"A process ended at {job}.", flush=True)
+                del self.processes[name]
+        self.stop()
+
+    def late(self) -> bool:
+        return bool(self.options.seconds) and perf_counter() > self.options.seconds
+
+    def stop(self) -> None:
+        for process in self.processes.values():
+            process.kill()
+
+    def start_process(self, name: str) -> subprocess.Popen[str]:
+        python = self.options.graphspot if name == "graphspot" else sys.executable
         environ = os.environ | {f"{each}_NUM_THREADS": "1" for each in THREADS}
-        environ |= {"LOKY_MAX_CPU_COUNT": "1", "PYTHONPATH": str(source)}
-        words = ["-W", "ignore", "-m", "benchmarks.default", "--worker"]
-        command = [python, *words, json.dumps(job | {"out": str(out)})]
-        with np.load(file) as arrays:
-            labels = arrays["y"]
-        pipe = subprocess.Popen(command, stdout=-1, env=environ, cwd=ROOT, text=True)
-        assert pipe.stdout is not None
-        for line in pipe.stdout:
-            method, cpu, wall, package = json.loads(line)
-            predicted = Path(f"{out}-{method}.npy")
-            metric, score = self.score(labels, regime, draw, np.load(predicted))
-            predicted.unlink()
-            package = f"{package} {self.commits.get(method, '')}".strip()
-            with self.lock:
-                values = [name, regime, draw, method, metric, round(score, 3), cpu, wall, package]
-                append(self.options.out, values)
-                print(*values, flush=True)
-        if pipe.wait():
-            print(f"{name} {regime} {draw}: {', '.join(methods)} ended with {pipe.returncode}.")
+        path = f"{self.sources.get(name, ROOT)}:{os.environ.get('PYTHONPATH', '')}"
+        environ |= {"LOKY_MAX_CPU_COUNT": "1", "PYTHONPATH": path}
+        words = [python, "-W", "ignore", "-m", "benchmarks.default", "--worker"]
+        process = subprocess.Popen(words, stdin=-1, stdout=-1, env=environ, cwd=ROOT, text=True)
+        self.processes[name] = process
+        return process
 
-    def score(self, labels: np.ndarray, regime: str, draw: int, found: np.ndarray) -> tuple:
-        import torch
-        from torch_geometric.data import Data
-
-        from evengraph import Task, evaluate
-
-        masks = [torch.as_tensor(mask) for mask in split(labels, regime, draw)]
-        y = torch.as_tensor(labels)
-        graph = Data(x=torch.zeros(len(y), 1), edge_index=torch.zeros(2, 0, dtype=torch.long), y=y)
-        task = Task(graph, *masks, (y >= 0) & ~masks[0] & ~masks[1], found.shape[1])
-        metric = "positive_average_precision" if found.shape[1] == 2 else "balanced_accuracy"
-        return metric, 100 * float(evaluate(task, torch.as_tensor(found), positive=1)[metric])
+    def keep(self, row: dict[str, Any]) -> None:
+        row["version"] = f"{row['version']} {self.commits.get(row['method'], '')}".strip()
+        values = [row.get(name, "") for name in COLUMNS]
+        shown = [f"{value:.5g}" if isinstance(value, float) else value for value in values]
+        with self.lock:
+            append(self.options.out, shown)
+            print(*shown[:8], flush=True)
 
 
 def append(path: Path, row: list[Any]) -> None:
@@ -363,39 +461,52 @@ def done(path: Path) -> set[tuple[str, ...]]:
         return {tuple(row[name] for name in KEY) for row in csv.DictReader(file)}
 
 
-def run_all(options: argparse.Namespace) -> None:
-    """Run what the file does not have, all sets and regimes of a draw before the next draw."""
+def plan(options: argparse.Namespace, folder: Path) -> Queue[dict]:
+    """Jobs that the file does not have, all sets and regimes of a draw before the next draw."""
     from evengraph.pipeline.parameters import parse_seeds
 
-    methods = [one for one in options.methods.split(",") if one != "before" or options.before]
-    if "graphspot" in methods:
-        check = [options.graphspot or "", "-c", "import graphspot"]
-        if (
-            not options.graphspot
-            or subprocess.run(check, capture_output=True, check=False).returncode
-        ):
-            print("graphspot is skipped: --graphspot must name a Python that can import it.")
-            methods.remove("graphspot")
-    regimes = [
-        one for each in options.regimes.split(",") for one in (FEW if each == "few" else [each])
-    ]
-    there = done(options.out)
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
-        runner, jobs = Runner(options, Path(folder)), []
-        for draw in parse_seeds(options.draws):
-            for name in options.sets.split(","):
-                for regime in regimes:
-                    if name in MANY and regime in FEW:
-                        continue
-                    left = [one for one in methods if (name, regime, str(draw), one) not in there]
-                    groups = [[one] for one in left if one not in SIMPLE]
-                    groups = [one for one in groups if name not in MANY or one != ["graphspot"]]
-                    groups += [some] if (some := [one for one in left if one in SIMPLE]) else []
-                    for group in groups:
-                        runner.graph_file(name)
-                        jobs.append(pool.submit(runner.run, name, regime, draw, group))
-        for job in jobs:
-            job.result()
+    methods = sorted(options.methods.split(","), key=METHODS.index)
+    for name in ("before", "graphspot"):
+        if name in methods and not getattr(options, name):
+            methods.remove(name)
+    wide = {"few": FEW, "natural": NATURAL}
+    regimes = [one for each in options.regimes.split(",") for one in wide.get(each, (each,))]
+    there, jobs = done(options.out), Queue[dict]()
+    for draw in parse_seeds(options.draws):
+        for name in options.sets.split(","):
+            for regime in regimes:
+                if name in MANY and regime not in REGIMES:
+                    continue
+                left = [one for one in methods if (name, regime, str(draw), one) not in there]
+                if name in MANY:
+                    left = [one for one in left if one not in (*CALIBRATED, "graphspot")]
+                groups = [[one] for one in left if one not in (*SIMPLE, *CALIBRATED)]
+                groups += [[one for one in left if [one] not in groups]]
+                for group in filter(None, groups):
+                    file = folder / f"{name}.npz"
+                    if not file.exists():
+                        write_set(name, folder)
+                    jobs.put(
+                        {"set": name, "regime": regime, "draw": draw, "methods": group}
+                        | {"file": str(file)}
+                    )
+    return jobs
+
+
+def run_all(options: argparse.Namespace) -> None:
+    """Run the jobs in several processes, each with one thread, until all are done or it is time."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = options.data or Path(folder)
+        place.mkdir(exist_ok=True)
+        jobs, lock = plan(options, place.resolve()), threading.Lock()
+        options.seconds = options.seconds and perf_counter() + options.seconds
+        workers = [Workers(jobs, options, lock) for _ in range(options.jobs)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join(max(options.seconds + 30 - perf_counter(), 0) if options.seconds else None)
+        for worker in workers:
+            worker.stop()
 
 
 def show(path: Path) -> None:
@@ -403,51 +514,67 @@ def show(path: Path) -> None:
     import pandas as pd
 
     rows = pd.read_csv(path)
-    rows["draw"] = rows["draw"].astype(int)
     names = [name for name in METHODS if name in set(rows["method"])]
     for name in names:
         found = rows.loc[rows["method"] == name, "version"].unique()
         print(f"{name}: {', '.join(found)}")
     setting = ["set", "regime"]
-    wide = rows.pivot_table(index=[*setting, "draw"], columns="method", values="score")
-    means = {
-        value: rows.pivot_table(index=setting, columns="method", values=value, sort=False)[names]
-        for value in ("score", "cpu", "wall")
-    }
 
     def lines(frame: Any, shape: str = ".1f") -> list[list[object]]:
         return [
             [*key, *(format(value, shape) for value in row)] for key, *row in frame.itertuples()
         ]
 
+    def wide(some: Any, value: str, how: Any = "mean") -> Any:
+        found = some.pivot_table(
+            index=setting, columns="method", values=value, sort=False, aggfunc=how
+        )
+        return found[[name for name in names if name in found]]
+
     draws = rows.groupby(setting)["draw"].nunique()
+    scores = wide(rows, "score")
     title = f"Mean score, percent ({draws.min()} to {draws.max()} draws)"
-    table(title, [*setting, *names], lines(means["score"]))
+    table(title, [*setting, *scores], lines(scores))
     for value in ("cpu", "wall"):
-        shown, heads = means[value].copy(), list(names)
+        shown = wide(rows, value)
         for other in ("lightgbm-2hop", "before"):
-            if value == "cpu" and {"auto", other} <= set(names):
-                heads.append(f"auto / {other}")
-                shown[heads[-1]] = shown["auto"] / shown[other]
-        table(f"Mean {value} seconds", [*setting, *heads], lines(shown, ".3g"))
-    if "auto" in names:
-        metrics = rows.drop_duplicates(setting).set_index(setting)["metric"]
-        compared = []
-        for other in (name for name in names if name != "auto"):
-            gaps = (wide["auto"] - wide[other]).dropna().groupby(setting).mean()
-            for metric, some in gaps.groupby(metrics):
-                behind = some[some < -BEHIND]
-                worst = " ".join(some.idxmin()) if len(behind) else ""
-                found = [f"{some.mean():+.2f}", len(some), len(behind), f"{some.min():+.2f}", worst]
-                compared.append([other, metric, *found])
-        heads = ["against", "metric", "mean", "settings", f"{BEHIND} behind", "worst", "where"]
-        table("auto minus the other, on the draws that both have", heads, compared)
+            if value == "cpu" and {"auto", other} <= set(shown):
+                shown[f"auto / {other}"] = shown["auto"] / shown[other]
+        table(f"Mean {value} seconds", [*setting, *shown], lines(shown, ".3g"))
+    single = rows.pivot_table(index=[*setting, "draw"], columns="method", values="score")
+    metrics = rows.drop_duplicates(setting).set_index(setting)["metric"]
+    compared = []
+    for other in (name for name in names if name != "auto" and "auto" in names):
+        gaps = (single["auto"] - single[other]).dropna().groupby(setting).mean()
+        for metric, some in gaps.groupby(metrics):
+            behind = some[some < -BEHIND]
+            worst = " ".join(some.idxmin()) if len(behind) else ""
+            found = [f"{some.mean():+.2f}", len(some), len(behind), f"{some.min():+.2f}", worst]
+            compared.append([other, metric, *found])
+    heads = ["against", "metric", "mean", "settings", f"{BEHIND} behind", "worst", "where"]
+    table("auto minus the other, on the draws that both have", heads, compared)
     few = rows[rows["regime"].isin(FEW)]
     if len(few):
-        quarter = few.groupby([*setting, "method"])["score"].agg(
-            lambda scores: scores.nsmallest(max(1, len(scores) // 4)).mean()
-        )
-        table("Worst quarter of draws, mean", [*setting, *names], lines(quarter.unstack()[names]))
+        quarter = wide(few, "score", lambda all_: all_.nsmallest(max(1, len(all_) // 4)).mean())
+        table("Worst quarter of draws, mean", [*setting, *quarter], lines(quarter))
+    show_probabilities(rows[rows["regime"].isin([*NATURAL, "10%", "50%"]) & rows["ece"].notna()])
+
+
+def show_probabilities(rows: Any) -> None:
+    """Print how far probabilities hold, on labels drawn as the classes are frequent."""
+    ratio = rows["mean_p"] / rows["share"]
+    rows = rows.assign(near=100 * ratio.between(1 / 1.5, 1.5))
+    values = ["near", "ece", "brier", "cost50", "cost10", "recall1", "covered", "rare"]
+    means = rows.groupby(["regime", "set", "method"], sort=False)[values].mean()
+    for cost in ("cost50", "cost10"):  # of the best alternative on the mean of all draws
+        simple = means[~means.index.isin(["auto", "before"], level="method")][cost]
+        means[f"{cost} / best"] = means[cost] / simple.groupby(["regime", "set"]).min()
+    for regime, some in means.groupby("regime", sort=False):
+        found = some.groupby("method", sort=False).mean()
+        heads = ["method", "% of draws with mean p near", *found.columns[1:]]
+        lines = [[name, *(f"{value:.3g}" for value in row)] for name, *row in found.itertuples()]
+        sets = some.index.unique("set").size
+        table(f"Probabilities, {regime}, mean over {sets} sets", heads, lines)
 
 
 def example() -> None:
@@ -470,19 +597,21 @@ def example() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--sets", default=",".join(SETS))
-    parser.add_argument("--regimes", default="20+80,10%,50%,few")
+    parser.add_argument("--sets", default=",".join((*TWO, *MANY)))
+    parser.add_argument("--regimes", default=",".join((*REGIMES, "few", "natural")))
     parser.add_argument("--methods", default=",".join(METHODS))
-    parser.add_argument("--draws", default="0-4")
+    parser.add_argument("--draws", default="0-9")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=0, help="take no job after so many")
+    parser.add_argument("--data", type=Path, help="folder to keep the arrays of graphs in")
     parser.add_argument("--before", type=Path, help="src of another checkout, for its auto")
     parser.add_argument("--graphspot", help="a Python that can import graphspot")
     parser.add_argument("--out", type=Path, default=Path("results/default.csv"))
     parser.add_argument("--example", action="store_true", help="measure the README's example")
-    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
-        work(json.loads(options.worker))
+        work()
     elif options.example:
         example()
     else:

@@ -135,7 +135,7 @@ def test_a_label_never_changes_the_held_out_columns_of_its_own_node(num_classes,
     for node in nodes.tolist():
         flipped = labels.clone()
         flipped[node] = (labels[node] + 1) % num_classes
-        rows = compute(BUSY, nodes, flipped, num_classes, parts[0])
+        rows = compute(BUSY, nodes, flipped, num_classes, 0, parts[0])
         assert torch.equal(rows[node], found[node])
         changed |= (rows != found).any(1)
         others = parts[0] != parts[0][node]

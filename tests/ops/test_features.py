@@ -115,22 +115,25 @@ def test_the_degree_is_the_last_column():
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
 def test_rows_are_own_values_then_means_times_their_factors(kind):
-    x = np.array([[4, 0], [2, 0], [0, 8]], dtype=np.float32)
-    nodes = np.array([0, 1])
+    x = np.array([[4, 0], [2, 0], [1, 8]], dtype=np.float32)
+    nodes = np.array([0, 1, 2])
     table, factors = hop_table(kind(x), MEAN, nodes, 2)
     dense = MEAN.toarray()
     means = np.concatenate([x, dense @ x, dense @ dense @ x], axis=1)[nodes]
     plain = table.toarray() if sp.issparse(table) else table
     np.testing.assert_allclose(plain, means * factors, rtol=1e-6)
-    sizes = np.sqrt((plain**2).mean(0)).reshape(3, 2)
-    np.testing.assert_allclose(sizes[1:, 0], sizes[0, 0], rtol=1e-6)
+    sizes = plain.std(0).reshape(3, 2)
+    np.testing.assert_allclose(sizes[1:], sizes[[0, 0]], rtol=1e-5)
     assert factors[:2].tolist() == [1, 1]
 
 
 def test_factors_are_bounded():
-    x = np.array([[1000], [0.001], [1000]], dtype=np.float32)
-    _, factors = hop_table(x, MEAN, np.array([0, 2]), 1)
+    x = np.array([[1000], [0.001], [0]], dtype=np.float32)
+    _, factors = hop_table(x, MEAN, np.array([0, 2]), 1)  # both have the same mean
     assert factors.tolist() == pytest.approx([1, LARGEST_FACTOR], rel=1e-3)
+    x = np.array([[1], [5], [1]], dtype=np.float32)
+    _, factors = hop_table(x, np.array([[0.5, 0.5, 0], [1, 0, 0], [0, 0, 1]]), np.array([0, 2]), 1)
+    assert factors.tolist() == [1, 1]  # constant itself
     _, factors = hop_table(np.zeros((3, 1), np.float32), MEAN, np.arange(3), 1)
     assert factors.tolist() == [1, 1]
 

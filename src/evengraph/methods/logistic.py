@@ -40,10 +40,9 @@ class Logistic(Method):
     mean of their means and so on; in a graph with relations also the mean in each. Columns are
     scaled: by median and quartiles where most nodes have a value of their own, by the largest
     absolute value where most are equal, so that a bag of words stays sparse and a rare word stays
-    small; means are scaled to the size of what they are means of. Classes are weighted by one over
-    their size, and the L2 penalty is selected on validation, by the likelihood of the labels with
-    equal weight for each class. Weights are stored as tensors: only
-    fitting needs scikit-learn.
+    small; means are scaled to the deviation of what they are means of. The L2 penalty is selected
+    by the likelihood of the validation labels. At the end, each bias loses the logarithm of its
+    class's share, as if classes were of one size; with few labels this ranks better than weights.
 
     Args:
         hops: How far a row reaches: 0 is the node's own features, 1 adds the mean over neighbours,
@@ -65,7 +64,7 @@ class Logistic(Method):
     """
 
     other_names = ("lr", "logreg", "logisticregression", "linear")
-    portfolio = tuple({"hops": hops, "degree": True, "patience": 3} for hops in (2, 0))
+    portfolio = tuple({"hops": hops, "degree": True, "patience": 8} for hops in (2, 0))
     selects_itself = True
     _weighted_edges = True
     separate_relations = True
@@ -104,10 +103,10 @@ class Logistic(Method):
 
         The factors are what each column of the table was multiplied with.
         """
-        width, device = factors.numel(), self.device_
-        first = torch.zeros(self.num_classes_, width + 1, dtype=torch.float64, device=device)
+        self._factors, self._shares = factors, task.class_counts.clamp(min=1).double().log()
+        first = torch.zeros(self.num_classes_, factors.numel()).to(self._shares)
+        first = torch.cat([first, self._shares.unsqueeze(1)], dim=1)
         self._models = [first]  # weights and biases after each epoch
-        self._factors = factors
         history = self._train_in_steps(self._path(task, nodes, table, self._models))
         chosen = self._use(history.best_epoch)
         # Epochs have likelihoods; this is the score of all methods.
@@ -116,11 +115,13 @@ class Logistic(Method):
 
     def rewind(self, step: int) -> None:
         """Take the penalty of another epoch than validation prefers, and forget all others."""
-        self._models = [self._use(step)]
+        self._models = self._models[: max(step, 1) + 1][-1:]
+        self._use(step)
 
     def _use(self, step: int) -> Tensor:
         step = max(step, 1)  # without any weight, no node ranks before another
-        model = self._models[min(step, len(self._models) - 1)]
+        model = self._models[min(step, len(self._models) - 1)].clone()
+        model[:, -1] -= self._shares
         self.weights_ = model.clone()
         self.weights_[:, :-1] *= self._factors
         return model
@@ -206,7 +207,7 @@ class Logistic(Method):
 def _solver() -> Any:
     from sklearn.linear_model import LogisticRegression  # takes a second
 
-    return LogisticRegression(class_weight="balanced", max_iter=ITERATIONS, warm_start=True)
+    return LogisticRegression(max_iter=ITERATIONS, warm_start=True)
 
 
 def _fitted(solver: Any, table: Any, labels: Tensor) -> Tensor:

@@ -63,7 +63,7 @@ class Scaling(NamedTuple):
 
 
 LARGEST_FACTOR = 10.0  # of a column of means
-TINY = 1e-30  # keeps zero from being divided by zero
+TINY, TINY_SHARE = 1e-30, 1e-6  # keeps zero from being divided by zero; rounding of squares
 
 
 def with_log_degree(x: Tensor, matrix: sp.spmatrix) -> Tensor:
@@ -93,13 +93,17 @@ def join_parts(parts: Sequence[Any]) -> tuple[Any, Any]:
     """A table of a node's own columns, which come first, and of means of these, and factors of all.
 
     Means vary less than what they are means of. Each column is multiplied with a factor that gives
-    it the size (root mean square) of the column it comes from, up to LARGEST_FACTOR.
+    it the standard deviation of the column it comes from, up to LARGEST_FACTOR.
     """
-    squares = (part.power(2) if sp.issparse(part) else part**2 for part in parts)
-    means = [np.asarray(square.mean(axis=0), dtype=np.float64).ravel() for square in squares]
-    sizes = np.sqrt(np.stack(means))
+    both = parts, [part.power(2) if sp.issparse(part) else part**2 for part in parts]
+    centres, squares = (
+        np.stack([np.asarray(part.mean(axis=0, dtype=np.float64)).ravel() for part in some])
+        for some in both
+    )
+    spread = squares - centres**2
+    sizes = np.sqrt(np.where(spread > TINY_SHARE * squares, spread, 0))
     least = sizes[0] / LARGEST_FACTOR + TINY
-    factors = np.where(sizes > 0, sizes[0] / np.maximum(sizes, least), 1.0)
+    factors = np.where(sizes[0] > 0, sizes[0] / np.maximum(sizes, least), 1.0)
     factors = factors.ravel().astype(np.float32)
     if sp.issparse(parts[0]):
         return (sp.hstack(parts) @ sp.diags(factors)).tocsr(), factors
