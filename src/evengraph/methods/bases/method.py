@@ -473,7 +473,7 @@ class Method(ABC):
 
         If most are elsewhere, because the rows were sorted, say, they are found by their features.
         """
-        nodes, labels, signatures = self.labelled_
+        nodes, labels, signatures = (part.to(graph.x.device) for part in self.labelled_)
         within = (nodes < graph.num_nodes).nonzero().squeeze(1)
         index = within[:0]
         for columns in (of_rows(graph), slice(None)):  # former versions signed all features
