@@ -44,7 +44,10 @@ PACK = ["pack", "--out", "graph"]
         (["methods", "gnc"], ["gcn"]),
         (["data", "fetch", "corra"], ["cora"]),
         (["run", "toy", "--out", "shop/nodes.csv/below"], ["Cannot write"]),
-        (["run", "toy", "--method", "gcn", "--cost-miss", "5"], ["costs are for two classes"]),
+        (
+            ["run", "toy", "--method", "gcn", "--cost-miss", "5"],
+            ["threshold is for two classes"],
+        ),
         (["run", "toy", "--method", "gcn", "--cost-miss", "0"], ["cost_miss must be above 0"]),
         (["run", "shap"], ["shap", "cora"]),
         (["run", "shop/none.csv", "--edges", "shop/edges.csv"], ["none.csv"]),

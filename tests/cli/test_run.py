@@ -15,6 +15,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+import evengraph as eg
 from command_line import COLUMNS, FAST, UNIGNN, call, read, write
 from evengraph.cli.training import given_split
 from evengraph.core import files
@@ -158,6 +159,37 @@ def test_unlabelled_nodes_are_predicted_by_the_saved_model(shop, capsys, monkeyp
     assert call("run", "shop", *COLUMNS, *FAST, "--out", "b", "--save", "m", "--no-refit") == 0
     assert "trained again" not in capsys.readouterr().out
     assert read(shop / "b" / "predictions.csv") != rows
+
+
+def test_a_fixed_split_runs_once_for_a_named_class_and_given_shares(shop, capsys):
+    parts = ["train", "train", "val", "test"]
+
+    def two(number, row):
+        kind = row["kind"] and {"fraud": "fraud"}.get(row["kind"], "honest")
+        return {"kind": kind, "split": parts[number % 4]}
+
+    nodes = read(shop / "shop" / "nodes.csv")
+    rows = [row | two(number, row) for number, row in enumerate(nodes)]
+    write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(row.values()) for row in rows))
+    words = [*COLUMNS, *[word for word in FAST if word not in ("--splits", "5-5")]]
+    options = ["--positive", "honest", "--shares", "fraud=0.01,honest=0.99", "--recall", 0.7]
+    assert call("run", "shop", *words, *options, "--save", "m", "--out", "out") == 0
+    shown = capsys.readouterr().out
+    assert "±" not in shown
+    assert "The threshold is" in shown
+    assert "a recall of 70%" in shown
+    result = json.loads((shop / "out" / "result.json").read_text())
+    assert result["seeds"] == [5]
+    (run,) = result["runs"]
+    assert run["decision"]["positive"] == 1
+    assert sum(map(sum, run["decision"]["confusion"])) == sum(run["per_class"]["support"])
+    model = eg.TableModel.load(shop / "m")
+    assert model.threshold.positive == 1
+    assert model.info.calibrator.shares == (0.01, 0.99)
+    chosen = result["decision"]["options"][0]
+    assert chosen["positives"] == pytest.approx(0.99 * chosen["nodes"])
+    assert call("run", "shop", *words, "--shares", "fraud=1", "--out", "b") == 2
+    assert "shares must give a number above 0 to each of fraud, honest" in capsys.readouterr().err
 
 
 def test_a_kill_during_the_second_fit_costs_no_results(shop, monkeypatch):

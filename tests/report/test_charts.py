@@ -9,8 +9,7 @@ import pytest
 
 from evengraph.report import charts, markup
 from evengraph.report.inspect_page import degree_bars, homophily_row, reach_panel, size_bar
-from evengraph.report.run_page import recall_row
-from evengraph.report.view import ClassScores, ClassSummary
+from evengraph.report.view import ClassSummary
 
 
 def test_plain_text_is_escaped_and_markup_is_not():
@@ -124,21 +123,6 @@ def test_dots_stay_on_the_axis(parse):
     assert tree.all("circle", "seed")[0].attributes["cx"] == "30%"
     assert tree.all("line", "reference")[0].attributes["x1"] == "70%"
     assert not parse(charts.dot_row("undefined", None)).all("circle")
-
-
-@pytest.mark.parametrize(
-    ("recalls", "title", "cx"),
-    [
-        ([40.0, None, 80.0], "Theory: mean recall 60.0, from 40.0 to 80.0", ["60%"]),
-        ([40.0], "Theory: mean recall 40.0", ["40%"]),
-        ([None], "Theory: recall undefined", []),
-    ],
-)
-def test_recall_of_a_class(parse, recalls, title, cx):
-    plain = {"index": 0, "name": "Theory", "count": 5, "minority": False, "pooled": None}
-    tree = parse(recall_row(ClassScores(**plain, recalls=recalls), 70.0))
-    assert tree.all("title")[0].text == title
-    assert [node.attributes["cx"] for node in tree.all("circle", "mean")] == cx
 
 
 def test_homophily_degrees_and_reach(parse):

@@ -87,7 +87,6 @@ def test_classes_come_head_to_tail_with_scores_of_each_run():
     common, rare = ResultView(TWO).classes
     assert (common.name, common.index, common.count, common.minority) == ("common", 1, 20, False)
     assert (rare.name, rare.minority) == ("rare", True)
-    assert rare.recalls == [25.0, 50.0]
     assert common.pooled == (190, 200, 195, 0.5)
     assert common.pooled.precision == "97.4 (92.1 to 99.2)"  # half of the nodes are different ones
     assert rare.pooled.recall == "37.5 (9.2 to 78.1)"

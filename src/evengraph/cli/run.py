@@ -195,10 +195,9 @@ def _check(plan: RunPlan, refit: bool | None, draw_map: bool) -> list[str]:
                 raise ValueError(f"{option} needs the whole graph in memory.")
     task = plan.task(plan.seeds[0])
     if plan.rule.goal != "f1" and task.num_classes != 2:
-        goal = {"cost": "costs are", "alerts": "alerts are"}.get(
-            plan.rule.goal, f"a wanted {plan.rule.goal} is"
+        raise ValueError(
+            f"A rule for the threshold is for two classes, this graph has {task.num_classes}."
         )
-        raise ValueError(f"{goal} for two classes, this graph has {task.num_classes}.")
     warn_of_gaps(task)
     if task.past is None:
         return []

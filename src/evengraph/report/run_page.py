@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evengraph.core.untrusted import average, items, lookup, number, part
+from evengraph.core.untrusted import items, lookup, number, part
 from evengraph.metrics.registry import HEADLINE, METRICS
 from evengraph.report import charts, page
 from evengraph.report.markup import (
@@ -46,7 +46,6 @@ def render_page(result: Mapping[str, Any], *, links: Sequence[page.Link] = ()) -
         _thresholds(view),
         _likeliest(result),
         _precision_recall(view),
-        _recalls(view),
         _calibration(view),
         _summaries(view),
         _agreement(view),
@@ -65,8 +64,8 @@ def render_page(result: Mapping[str, Any], *, links: Sequence[page.Link] = ()) -
 
 
 def result_sections(view: ResultView) -> list[Markup]:
-    """Headline metrics and recall per class."""
-    return [_cards(view), _recalls(view)]
+    """Headline metrics, and precision and recall per class."""
+    return [_cards(view), _class_scores(view)]
 
 
 def _heading(view: ResultView, links: Sequence[page.Link]) -> list[Markup]:
@@ -190,53 +189,12 @@ def _precision_recall(view: ResultView) -> Markup:
     return page.section("Precision-recall curve", tag("p", text), shown, figure)
 
 
-def _recalls(view: ResultView) -> Markup:
-    """Training nodes and recall of each class."""
-    reference = view.score("balanced_accuracy").mean
-    largest = max((row.count or 0.0 for row in view.classes), default=0.0)
-    lines = []
-    for row in view.classes:
-        recall, size = decimals(average(row.recalls)), integer(row.count)
-        size_bar = charts.bar(f"{row.name}: {size} training nodes", row.count or 0.0, largest)
-        axis = recall_row(row, reference)
-        lines.append(page.class_row(row.name, size, size_bar, axis, recall, row.minority))
-    text = "Classes are sorted by their number of training nodes."
-    if number(view.protocol.get("minority")) is None:
-        text += " A minority class has fewer than half the training nodes of the largest class."
-    marks = []
-    for rare, word in ((False, "majority"), (True, "minority")):
-        if group := [average(row.recalls) for row in view.classes if row.minority is rare]:
-            name = plural(len(group), f"{word} class", f"{word} classes")
-            entry = tag("span", f"{name}, ", tag("b", f"mean recall {decimals(average(group))}"))
-            marks.append(tag("li", charts.swatch("bar"), entry, class_="rare" if rare else None))
-    if len(view.runs) > 1:
-        marks.append(tag("li", charts.swatch("whisker mean"), "mean and range over seeds"))
-        marks.append(tag("li", charts.swatch("seed"), "one seed"))
-    if reference is not None:
-        mean = f"balanced accuracy {decimals(reference)}"
-        marks.append(tag("li", charts.swatch("reference"), mean))
-    columns = ("training nodes", "test recall, %")
-    return page.class_section("Recall per class, head to tail", text, marks, columns, lines)
-
-
-def recall_row(row: ClassScores, reference: float | None) -> Markup:
-    """Draw the recall of one class: one dot per seed, their range and their mean."""
-    values = [value for value in row.recalls if value is not None]
-    if not values:
-        return charts.dot_row(f"{row.name}: recall undefined", None, reference=reference)
-    label = f"{row.name}: mean recall {decimals(average(values))}"
-    span = (min(values), max(values)) if len(values) > 1 else None
-    if span is not None:
-        label += f", from {decimals(span[0])} to {decimals(span[1])}"
-    points = values if span else ()
-    return charts.dot_row(label, average(values), span=span, points=points, reference=reference)
-
-
 def _class_scores(view: ResultView) -> Markup:
     """Precision, recall and F1 of each class in all test sets; nothing without predictions."""
     lines = []
     for row in view.classes:
-        cells = (integer(row.pooled.size), row.pooled.precision, row.pooled.recall, row.pooled.f1)
+        pooled = row.pooled
+        cells = integer(row.count), integer(pooled.size), pooled.precision, pooled.recall, pooled.f1
         lines.append(tag("tr", _class_name(row, "row"), *(tag("td", cell) for cell in cells)))
     if not sum(map(sum, view.confusion)):
         return Markup("")
@@ -244,7 +202,7 @@ def _class_scores(view: ResultView) -> Markup:
     text = f"In percent with 95% intervals, {decided}, over the nodes of all test sets."
     if len(view.runs) > 1:
         text += " Intervals allow for nodes that test sets share."
-    heads = ("class", "test nodes", "precision", "recall", "F1")
+    heads = ("class", "training nodes", "test nodes", "precision", "recall", "F1")
     return page.table_section("Precision, recall and F1 per class", text, heads, lines)
 
 
@@ -291,6 +249,8 @@ def _learning_curves(view: ResultView) -> Markup:
     shown = () if view.summaries else (("score", score, 1), ("loss", "Training loss", 3))
     for key, title, digits in shown:
         histories = [[number(v) for v in items(run, "history", key)] for run in view.runs]
+        if key == "loss" and all(_rises(values) for values in histories):
+            continue  # nothing is trained by it, as in label propagation
         if any(value is not None for values in histories for value in values):
             panels.append(_panel(view, histories, title, digits))
     if not panels and view.summaries:  # of a choice among methods
@@ -306,6 +266,11 @@ def _learning_curves(view: ResultView) -> Markup:
         text += "complete method."
     (_, entries), drawn = panels[0], tag("div", *(figure for figure, _ in panels), class_="panels")
     return page.section("Learning curves", tag("p", text), page.legend(entries), drawn)
+
+
+def _rises(values: Sequence[float | None]) -> bool:
+    known = [value for value in values if value is not None]
+    return len(known) > 1 and known[-1] > known[0]
 
 
 def _panel(

@@ -169,13 +169,12 @@ class Hits(NamedTuple):
 
 @dataclass(frozen=True)
 class ClassScores:
-    """A class of a result, with its recall in percent in each run, and its nodes in all of them."""
+    """A class of a result, and its nodes in all runs."""
 
     index: int  # label in the graph
     name: str
     count: float | None  # training nodes
     minority: bool
-    recalls: list[float | None]
     pooled: Hits
 
 
@@ -249,13 +248,7 @@ class ResultView:
         for index, count in enumerate(counts):
             named = lookup(self.content, "dataset", "class_names", index)
             name = (named.strip() if isinstance(named, str) else "") or f"class {index}"
-            each = [Hits.of(matrix, index) for matrix in self._matrices]
-            recalls = [one.share(one.hits, one.size)[0] for one in each]
-            if not each:
-                recalls = [number(lookup(r, "per_class", "recall", index)) for r in self.runs]
-            rows.append(
-                ClassScores(index, name, count, index in rare, recalls, self.pooled([index]))
-            )
+            rows.append(ClassScores(index, name, count, index in rare, self.pooled([index])))
         return sorted(rows, key=lambda row: (row.count is None, -(row.count or 0.0), row.index))
 
     @cached_property
