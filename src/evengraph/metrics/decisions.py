@@ -39,7 +39,7 @@ class Costs(_Costs):
 
 
 PRIOR_NODES = 20  # positive nodes from which on labels count more than probabilities
-MAX_POINTS = 300  # thresholds that are kept
+MAX_POINTS = 1_000  # thresholds that are kept; with as many nodes, counts are exact
 SET_POINTS = 200  # quantiles of a class that are kept
 
 
