@@ -13,6 +13,7 @@ from small_desk import make_desk, serving, truth, write_shop
 
 from chromium import Chromium
 from evengraph.desk.label_file import LabelFile
+from evengraph.desk.pages import class_answer
 from evengraph.desk.training import train
 
 pytest.importorskip("starlette")
@@ -180,7 +181,8 @@ def test_without_scripts_the_buttons_work(page, desk):
     page.send("Emulation.setScriptExecutionDisabled", value=True)
     try:
         page.visit(page.value("location.href"))
-        page.point('document.querySelector("[value=class-fraud]")', click=True)
+        button = f'document.querySelector("[value={class_answer("fraud")}]")'
+        page.point(button, click=True)
         page.wait_for("Page.loadEventFired")
     finally:
         page.send("Emulation.setScriptExecutionDisabled", value=False)

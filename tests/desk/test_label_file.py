@@ -5,6 +5,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from time import time
 
 import pytest
 
@@ -87,6 +88,10 @@ def test_two_sessions_look_at_different_nodes(tmp_path, monkeypatch):
     assert file.look("one", ["a", "c"]) == "a"
     assert file.look("one", ["c"]) == "c"
     assert file.look("three", ["a", "b"]) == "a"  # the first has moved on
+    now = time()
+    with monkeypatch.context() as patch:
+        patch.setattr(label_file, "time", lambda: now - 86_400)  # the clock was wrong by a day
+        assert file.look("five", ["a"]) == "a"
     monkeypatch.setattr(label_file, "HELD_SECONDS", -1)
     assert file.look("four", ["b"]) == "b"  # the second went home
 

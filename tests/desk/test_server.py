@@ -1,12 +1,16 @@
 """Who may use the desk, and what its pages and forms do."""
 
 import csv
+import logging
+import re
+from socket import create_connection
 
 import pytest
 from small_desk import Client, make_desk, serving
 
+from evengraph.desk import server
 from evengraph.desk.label_file import Event
-from evengraph.desk.pages import more_labels
+from evengraph.desk.pages import class_answer, more_labels
 from evengraph.desk.server import MAX_FORM, MAX_SESSIONS, Access, free_socket
 
 pytest.importorskip("starlette")
@@ -43,7 +47,7 @@ def test_without_the_token_nothing_is_shown_or_written(access, desk):
         assert status == 403, path
         assert "set-cookie" not in headers
         assert "a0" not in text
-    assert stranger.post("/answer", {"row": "7", "answer": "class-fraud"})[0] == 403
+    assert stranger.post("/answer", {"row": "7", "answer": class_answer("fraud")})[0] == 403
     stranger.cookie = f"{access.cookie}=guess"
     assert stranger.get("/")[0] == 403
     assert desk.file.events() == before
@@ -69,7 +73,7 @@ def test_only_names_of_this_machine_are_known(client, access):
 
 def test_forms_of_others_are_refused(client, desk):
     before = desk.file.events()
-    answer = {"row": "7", "answer": "class-fraud"}
+    answer = {"row": "7", "answer": class_answer("fraud")}
     assert client.post("/answer", answer, token="")[0] == 403
     assert client.post("/answer", answer, token="wrong")[0] == 403
     assert client.post("/answer", answer, token=Client(client.access).enter().form_token)[0] == 403
@@ -105,7 +109,7 @@ def test_a_node_shows_row_reason_neighbours_and_buttons(client, desk):
 def test_an_answer_leads_to_the_next_node_and_an_undo_back(client, desk):
     _, _, page = client.get("/")
     row = desk.nodes.rows[heading(page)]
-    fields = {"row": str(row), "answer": "class-honest", "note": " two words "}
+    fields = {"row": str(row), "answer": class_answer("honest"), "note": " two words "}
     status, headers, _ = client.post("/answer", fields)
     assert status == 303
     assert headers["location"] != f"/node/{row}"
@@ -139,11 +143,67 @@ def test_notes_names_and_classes(client, desk):
 
 
 def test_an_answer_names_its_class_whatever_the_name(client, desk):
-    for row, name in ((21, NASTY), (22, "two\nlines")):
+    for row, name in ((21, NASTY), (22, "two\nlines"), (23, "\u200fright\u200e"), (24, " a ")):
         desk.add_class(name, who="", session="")
-        sent = name.replace("\n", "\r\n")  # as browsers do
-        client.post("/answer", {"row": str(row), "answer": f"class-{sent}"})
+        page = client.get(f"/node/{row}")[2]
+        place = list(desk.classes).index(name)
+        value = re.findall(r'<button[^>]* name="answer"[^>]* value="([^"]+)"', page)[place]
+        client.post("/answer", {"row": str(row), "answer": value})
         assert desk.answers.of(desk.nodes.ids[row]).label == name
+
+
+def test_a_full_disk_and_a_lost_file_are_told(client, desk, monkeypatch):
+    def full(*args):
+        raise OSError(28, "No space left on device", "labels.sqlite")
+
+    for name in ("look", "events", "add"):
+        with monkeypatch.context() as patch:
+            patch.setattr(desk.file, name, full)
+            status = client.get("/node/7")[0], client.post("/note", {"row": "7", "note": "x"})[0]
+        assert status == {"look": (503, 303), "events": (503, 400), "add": (200, 400)}[name]
+    path = desk.file.path.rename(desk.file.path.with_suffix(".moved"))
+    try:
+        status, _, text = client.get("/")
+        assert (status, "labels.sqlite" in text) == (503, True)
+    finally:
+        path.rename(desk.file.path)
+
+
+def test_slow_and_cut_connections_take_nothing_from_others(client, access, monkeypatch):
+    logged = []
+    monkeypatch.setattr(
+        logging.getLogger("uvicorn.error"), "error", lambda *of, **_: logged.append(of)
+    )
+    monkeypatch.setattr(server, "PATIENCE", 0.3)
+    monkeypatch.setattr(server, "MAX_CONNECTIONS", 20)
+    host, _, port = access.hosts[0].partition(":")
+    head = f"POST /answer HTTP/1.1\r\nHost: {host}:{port}\r\nCookie: {client.cookie}\r\n"
+    form = f"{head}Content-Length: 99\r\n\r\nrow="
+    cut = create_connection((host, int(port)))
+    cut.sendall(form.encode())
+    cut.close()
+    slow = [create_connection((host, int(port))) for _ in range(3)]
+    for connection, sent in zip(slow, ("", head, form), strict=True):
+        connection.sendall(sent.encode())
+        connection.settimeout(10)
+    answers = [connection.recv(99) for connection in slow]
+    assert [answer[:12] for answer in answers] == [b"", b"", b"HTTP/1.1 400"]
+    many = [create_connection((host, int(port))) for _ in range(40)]
+    assert sum(_is_cut(connection) for connection in many[20:]) >= 19
+    for connection in (*slow, *many):
+        connection.close()
+    assert client.get("/done")[0] == 200
+    assert not logged
+
+
+def _is_cut(connection):
+    connection.settimeout(0.1)
+    try:
+        return connection.recv(1) == b""
+    except TimeoutError:
+        return False
+    except ConnectionResetError:
+        return True
 
 
 def test_errors_are_strict_too_and_strangers_cause_none(client, access, desk, monkeypatch):

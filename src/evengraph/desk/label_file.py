@@ -149,11 +149,12 @@ class LabelFile:
     def look(self, session: str, nodes: Iterable[str]) -> str | None:
         """Take the first node that nobody else has just looked at; the one before is free again."""
         now = time()
-        query = "SELECT node FROM looks WHERE session <> ? AND seen > ?"
+        query = "SELECT node FROM looks WHERE session <> ? AND seen BETWEEN ? AND ?"
         insert = "INSERT OR REPLACE INTO looks VALUES (?, ?, ?)"
         with self._file.write() as base:
             base.execute("BEGIN IMMEDIATE")
-            taken = {row[0] for row in base.execute(query, (session, now - HELD_SECONDS))}
+            held = session, now - HELD_SECONDS, now + HELD_SECONDS  # a clock may jump back
+            taken = {row[0] for row in base.execute(query, held)}
             node = next((node for node in nodes if node not in taken), None)
             if node is not None:
                 base.execute(insert, (session, node, now))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -34,7 +35,6 @@ MAX_NAME, MAX_CLASS, MAX_NOTE = 60, 200, 2_000  # characters
 MAX_CELLS = 60  # of a row that are shown
 NUM_KEYS = 9  # classes that have a key
 NEXT, LISTED = 6, 200  # nodes that the side and the lists show
-CLASS_ANSWER = "class-"  # before the name of a class, which may be any text
 WHY = "Why the model predicts this"
 
 WIDTH, HEIGHT = 560, 420  # of the neighbourhood
@@ -92,6 +92,11 @@ def _list_page(
 
 def _node_link(desk: Desk, row: int) -> Markup:
     return tag("a", desk.nodes.ids[row], href=f"/node/{row}")
+
+
+def class_answer(name: str) -> str:
+    """What a form sends for a class: a hash, since browsers change what a name may hold."""
+    return f"class-{sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
 def message_page(title: str, text: str) -> str:
@@ -221,7 +226,7 @@ def _buttons(desk: Desk, row: int) -> list[Markup]:
     """A button for every answer, with its key and, as a bar, the model's probability."""
     thought = desk.thought(row)
     answers: list[tuple[str, str, str, str | None]] = [
-        (str(number + 1), name, CLASS_ANSWER + name, name)
+        (str(number + 1), name, class_answer(name), name)
         for number, name in enumerate(desk.classes)
     ]
     if desk.find is not None:

@@ -3,13 +3,15 @@
 The address holds a secret, which a cookie replaces. Other users of the machine do not know it.
 Pages of other sites can make a browser send requests, but with another `Origin`, without the
 cookie, which is `SameSite=Strict`, and without the token of the form. A name that resolves to
-127.0.0.1 fails by its `Host`.
+127.0.0.1 fails by its `Host`. Browsers send the cookie to all ports of 127.0.0.1: a server of
+another user there that is opened in the same browser sees it.
 """
 
 from __future__ import annotations
 
 import secrets
 import socket
+from asyncio import timeout
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 MAX_SESSIONS = 1_000
 MAX_FORM = 64 * 1024  # bytes
+MAX_CONNECTIONS = 200
+PATIENCE = 10.0  # seconds that a request may take to arrive
 REFUSED = "Open the address that evengraph desk printed when it started; it holds a secret."
 HEADERS = {
     # no inline style or script, nothing from elsewhere, and no page of others around ours
@@ -142,8 +146,26 @@ def serve(desk: Desk, access: Access, listener: socket.socket) -> None:
 def make_server(desk: Desk, access: Access) -> Any:
     """The server, not running yet. It writes no log: addresses hold the token."""
     uvicorn = import_server()
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Impatient(H11Protocol):
+        """Ends connections that send no request, and those beyond what files the system gives."""
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            if len(self.connections) > MAX_CONNECTIONS:
+                transport.abort()
+            self.loop.call_later(PATIENCE, self.look)
+
+        def look(self) -> None:
+            if self.cycle is None or self.cycle.response_complete:
+                self.transport.close()
+            elif not self.transport.is_closing():
+                self.loop.call_later(PATIENCE, self.look)
+
     config = uvicorn.Config(
         _make_app(desk, access),
+        http=Impatient,
         access_log=False,
         log_level="error",
         lifespan="off",
@@ -157,6 +179,7 @@ def _make_app(desk: Desk, access: Access) -> ASGIApp:
     """The routes behind their checks, with our headers on every response, also those to errors."""
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
+    from starlette.requests import ClientDisconnect
     from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
     from starlette.routing import Route
 
@@ -184,11 +207,15 @@ def _make_app(desk: Desk, access: Access) -> ASGIApp:
             session = check(request)
             if isinstance(session, Response):
                 return session
-            desk.refresh()
-            row = _row(desk, request.path_params.get("row", "0"))
-            if row is None:
-                return HTMLResponse(pages.message_page("Not found", "There is no such node."), 404)
-            shown = view(session, row)
+            try:
+                desk.refresh()
+                row = _row(desk, request.path_params.get("row", "0"))
+                if row is None:
+                    none = pages.message_page("Not found", "There is no such node.")
+                    return HTMLResponse(none, 404)
+                shown = view(session, row)
+            except (ValueError, OSError) as error:  # the label file is gone, or the disk is full
+                return HTMLResponse(pages.message_page("Not saved", first_line(error)), 503)
             if isinstance(shown, Response):
                 return shown
             return HTMLResponse(shown.encode("utf-8", errors="xmlcharrefreplace"))
@@ -201,11 +228,12 @@ def _make_app(desk: Desk, access: Access) -> ASGIApp:
             if isinstance(session, Response):
                 return session
             try:
-                form = await _read_form(request)
+                async with timeout(PATIENCE):
+                    form = await _read_form(request)
                 if not access.allows_post(session, request.headers, form.get("form_token", "")):
                     return refused(403, REFUSED)
                 path = await run_in_threadpool(act, form, session)
-            except ValueError as error:
+            except (ValueError, OSError, ClientDisconnect) as error:  # OSError: too slow as well
                 return refused(400, first_line(error))
             if "application/json" in request.headers.get("accept", ""):
                 return JSONResponse({"next": path})
@@ -353,8 +381,5 @@ def _meaning(desk: Desk, answer: str) -> tuple[str, str]:
     if answer == "dismiss" and find:
         others = [name for name in desk.classes if name != find]
         return (LABEL, others[0]) if len(others) == 1 else (DISMISSED, find)
-    if not answer.startswith(pages.CLASS_ANSWER):
-        return "", ""
-    # forms turn a newline into two characters
-    name = answer.removeprefix(pages.CLASS_ANSWER).replace("\r\n", "\n")
-    return LABEL, {known.replace("\r\n", "\n"): known for known in desk.classes}.get(name, name)
+    classes = {pages.class_answer(name): name for name in desk.classes}
+    return (LABEL, classes.get(answer, "")) if answer.startswith("class-") else ("", "")
