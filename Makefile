@@ -42,7 +42,8 @@ HELP := (echo "The installation stopped half-way: see the lines above. It needs 
 		|| (echo "evengraph needs Python 3.11 or newer; try: make $(MAKECMDGOALS) PYTHON=python3.11"; exit 1)
 	@echo "Setting up .venv; this takes a minute or two."
 	@$(PYTHON) -m venv .venv || (echo "On Debian and Ubuntu: apt install python3-venv." >&2; $(HELP))
-	@$(PIP_LOCKED) --require-hashes -r requirements-cpu.lock 2>/dev/null || true
+	@$(PIP_LOCKED) --require-hashes -r requirements-cpu.lock 2>/dev/null \
+		|| echo "No CPU build of torch was found here: the default build is installed, which is larger."
 	@$(PIP_LOCKED) --require-hashes -r requirements-dev.lock || $(HELP)
 	@if grep -qs "^Requires-Dist: nvidia" .venv/lib/python*/site-packages/torch-*.dist-info/METADATA; then \
 		$(PIP_LOCKED) --require-hashes -r requirements-cuda.lock || $(HELP); fi
@@ -61,7 +62,8 @@ PIP_BARE := $(BARE) -m pip install --quiet --disable-pip-version-check
 smoke:
 	$(PYTHON) -m venv --clear .venv-bare
 	@sed -n 's/ *\\$$//; s/^torch==.*//; /^[a-z0-9].*==/p' requirements-dev.lock > .venv-bare/constraints.txt
-	@$(PIP_BARE) --no-deps --require-hashes -r requirements-cpu.lock 2>/dev/null || true
+	@$(PIP_BARE) --no-deps --require-hashes -r requirements-cpu.lock 2>/dev/null \
+		|| echo "No CPU build of torch was found here: the default build is installed, which is larger."
 	$(PIP_BARE) -c .venv-bare/constraints.txt .
 	$(BARE) -W ignore -m tools.smoke
 	$(PIP_BARE) -c .venv-bare/constraints.txt '.[all]'

@@ -22,6 +22,17 @@ class Dog(Animal):
     pass
 
 
+class Mute(Animal):
+    other_names = None
+
+
+def __getattr__(name):
+    if name == "Loud":
+        print("woof")
+        raise SystemExit("bye")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 @pytest.fixture
 def plugins(monkeypatch):
     """Registers entry points, all of one package, and counts how often they are read."""
@@ -71,6 +82,8 @@ def test_it_can_be_changed_like_a_dictionary(plugins):
     [
         ("dog", "no_such_module:Dog", "No module named 'no_such_module'"),
         ("dog", f"{__name__}:Horse", f"module '{__name__}' has no attribute 'Horse'"),
+        ("mute", f"{__name__}:Mute", "other_names must be a list of names, got None"),
+        ("loud", f"{__name__}:Loud", "bye"),
         ("cat", f"{__name__}:Dog", "the name 'cat' is taken"),
         ("hound", f"{__name__}:Dog", "the entry point must be named 'dog'"),
         ("path", "pathlib:Path", "pathlib:Path must be a subclass of Animal"),
@@ -78,7 +91,7 @@ def test_it_can_be_changed_like_a_dictionary(plugins):
     ],
 )
 def test_a_plugin_that_cannot_be_used_is_skipped_with_one_line(
-    plugins, caplog, name, value, reason
+    plugins, caplog, capsys, name, value, reason
 ):
     plugins.add(name, value)
     with caplog.at_level(logging.WARNING):
@@ -88,6 +101,7 @@ def test_a_plugin_that_cannot_be_used_is_skipped_with_one_line(
     assert message.startswith(f"Ignored {name!r} from package some-package (entry point zoo): ")
     assert reason in message
     assert "\n" not in message
+    assert capsys.readouterr().out == ""
 
 
 def test_instances(plugins, caplog):

@@ -1,5 +1,6 @@
 """Methods learn packed graphs as they learn them in memory."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -322,7 +323,9 @@ def test_two_processes_share_propagation_and_rank_a_rare_class(tmp_path):
     assert names == {"columns-000000-000006", "columns-000006-000012"}
 
 
-def test_stored_features_are_used_as_they_were_written_and_in_their_own_folder(tmp_path, caplog):
+def test_stored_features_are_used_as_they_were_written_and_in_their_own_folder(
+    tmp_path, caplog, monkeypatch
+):
     def fitted(folder):
         stages = []
         packed = PackedGraph.open(folder)
@@ -342,6 +345,12 @@ def test_stored_features_are_used_as_they_were_written_and_in_their_own_folder(t
     assert fitted(tmp_path / "graph")[1] == 0
     shutil.copytree(tmp_path / "graph", tmp_path / "copy")  # as if somebody had sent it
     assert fitted(tmp_path / "copy")[1] == computed
+    shutil.rmtree(tmp_path / "copy" / "propagated")
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # on a disk that is only read
+    monkeypatch.setattr(on_disk, "cache_folder", lambda: tmp_path / "cache")
+    assert fitted(tmp_path / "copy")[1] == computed
+    assert {path.name for path in (tmp_path / "copy").iterdir()}.isdisjoint({"propagated"})
+    assert fitted(tmp_path / "copy")[1] == 0
 
 
 @pytest.mark.parametrize("limits", [{}, SHARDS], ids=["all", "shards"])

@@ -344,6 +344,14 @@ def test_two_writers_of_one_folder_exclude_each_other(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["graph"]
 
 
+def test_a_pipe_among_the_files_is_refused(tmp_path):
+    pack_graph(toy(30, 60, 4, 2), tmp_path / "graph")
+    (tmp_path / "graph" / "y.npy").unlink()
+    os.mkfifo(tmp_path / "graph" / "y.npy")
+    with pytest.raises(PackError, match=r"y\.npy is missing or damaged: it is no file"):
+        PackedGraph.open(tmp_path / "graph")
+
+
 @pytest.fixture
 def shops(tmp_path):
     nodes = pd.DataFrame({"id": list("abcd"), "size": [1.0, 2, 4, 8], "label": list("xyxy")})

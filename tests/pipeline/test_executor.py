@@ -465,6 +465,17 @@ def test_a_failure_has_one_line(error, kind, reason):
     assert type(failure.error).__name__ == kind
 
 
+def test_an_error_in_a_method_of_somebody_else_is_one_line():
+    class Foreign(GCN):
+        title = "Foreign"
+
+    job = replace(make_job(NamedGraph("toy")), method=Foreign())
+    failure = failure_of(job, ZeroDivisionError("division\nby zero"))
+    assert str(failure.error) == "Foreign cannot be used: ZeroDivisionError: division."
+    assert isinstance(failure.error, ValueError)
+    assert failure.kind == "ZeroDivisionError"
+
+
 @pytest.fixture(scope="module")
 def graph():
     return toy()

@@ -1,11 +1,13 @@
 """Registry: a table of named objects that other packages extend through entry points."""
 
 import logging
+import sys
 from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import redirect_stdout
 from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
 
-from evengraph.core.errors import UnknownNameError, unknown
+from evengraph.core.errors import UnknownNameError, short, unknown
 
 logger = logging.getLogger(__name__)
 Item = TypeVar("Item")
@@ -70,7 +72,7 @@ class Registry(MutableMapping[str, Item]):
                 try:
                     self._items[entry.name] = self._plugin(entry)
                     self.packages[entry.name] = package
-                except Exception as error:  # whatever a plugin's import raises
+                except (Exception, SystemExit) as error:  # whatever a plugin's import raises
                     reason = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
                     text = "Ignored %r from package %s (entry point %s): %s."
                     logger.warning(text, entry.name, package, self.group, reason)
@@ -79,7 +81,8 @@ class Registry(MutableMapping[str, Item]):
     def _plugin(self, entry: EntryPoint) -> Item:
         if entry.name in self._items:
             raise ValueError(f"the name {entry.name!r} is taken")
-        item: Item = entry.load()
+        with redirect_stdout(sys.stderr):  # what it prints is no part of a result
+            item: Item = entry.load()
         if not self.subclasses:
             valid, kind = isinstance(item, self.base), "an instance"
         else:
@@ -88,4 +91,7 @@ class Registry(MutableMapping[str, Item]):
             raise TypeError(f"{entry.value} must be {kind} of {self.base.__name__}, got {item!r}")
         if isinstance(item, type) and item.__name__.lower() != entry.name:
             raise ValueError(f"the entry point must be named {item.__name__.lower()!r}")
+        others = getattr(item, "other_names", ())
+        if not isinstance(others, list | tuple) or not all(isinstance(n, str) for n in others):
+            raise TypeError(f"other_names must be a list of names, got {short(others)}")
         return item

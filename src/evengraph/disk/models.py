@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -20,7 +21,7 @@ from evengraph.core.lazy import PACKED, is_packed
 from evengraph.core.machine import available_memory, format_size, parse_size
 from evengraph.core.rng import generator
 from evengraph.core.task import HIDDEN_LABEL, Task
-from evengraph.datasets import DATASETS
+from evengraph.datasets import DATASETS, cache_folder
 from evengraph.disk.graphs import check_encoder, memory_to_read
 from evengraph.disk.learners import LEARNERS, Learner, NetworkLearner, TreeLearner
 from evengraph.disk.packed_graph import PackedGraph, Progress, no_progress
@@ -172,14 +173,15 @@ class DiskGraph:
         Args:
             packed: The graph.
             memory: Bytes to use.
-            folder: Where to store propagated features. Default: in the folder of the graph.
+            folder: Where to store propagated features. Default: in the folder of the graph, or
+                where downloads are kept if nothing can be written there.
             device: Where to propagate, and to train and predict networks.
             progress: Called with the name of a stage and the share of it that is done.
             ranks: The processes that work on it together (`joined_ranks`). The folder must be the
                 same for all of them, and the smallest limit of memory is that of all.
         """
         packed = replace(packed, path=packed.path.absolute())
-        folder = (folder or packed.path / CACHE).absolute()
+        folder = (folder or ranks.once(lambda: cache_of(packed))).absolute()
         memory = -int(ranks.max(torch.tensor(-memory)))
         mark = ranks.once(lambda: mark_of(packed))
         space = Workspace(packed, folder, memory, torch.device(device), progress, ranks, mark)
@@ -374,6 +376,13 @@ class DiskGraph:
     def _limit(self) -> int:
         """Bytes for rows: the least of all processes, whose GPUs may differ in free memory."""
         return -int(self.space.ranks.max(torch.tensor(-self.space.limit)))
+
+
+def cache_of(packed: PackedGraph) -> Path:
+    """Where to store what is computed from a graph."""
+    if os.access(packed.path, os.W_OK):
+        return packed.path / CACHE
+    return cache_folder() / CACHE / packed.content_hash[:24]
 
 
 def mark_of(packed: PackedGraph) -> str:

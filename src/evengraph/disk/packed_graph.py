@@ -230,6 +230,8 @@ class PackedGraph:
         expected = self.header["arrays"][name]
         path = self.path / f"{name}.npy"
         try:
+            if not path.is_file():  # nobody may ever write to a pipe
+                raise FileNotFoundError("it is no file")
             with warnings.catch_warnings():
                 warnings.simplefilter("error")  # of a header that no NumPy of today writes
                 array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)

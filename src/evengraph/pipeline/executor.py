@@ -143,6 +143,9 @@ def failure_of(job: Job, error: Exception) -> Failure:
         text = f"{job.method.title} ran out of memory: {error}"
         error = MemoryError(text.splitlines()[0]).with_traceback(error.__traceback__)
     kind = type(error).__name__
+    foreign = not type(job.method).__module__.startswith("evengraph.")
+    if foreign and not isinstance(error, ValueError | OSError | MemoryError):
+        error = ValueError(f"{job.method.title} cannot be used: {kind}: {first_line(error)}.")
     return Failure(reason=(str(error).strip() or kind).splitlines()[0], kind=kind, error=error)
 
 
