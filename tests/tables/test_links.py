@@ -9,12 +9,14 @@ import torch
 from evengraph.methods import METHODS
 from evengraph.ops.context import held_out_label_columns, label_columns
 from evengraph.ops.links import Link, without_link_edges
+from evengraph.pipeline.sources import open_tables
 from evengraph.pipeline.table_model import TableModel
 from evengraph.splits import ByTime, Natural
 from evengraph.tables import FeatureEncoder, from_frames
 from evengraph.tables.build import build_graph
 from evengraph.tables.columns import TableColumns
 from evengraph.tables.links import LinkFeatures, group_codes
+from evengraph.tables.open import open_graph
 
 DAY = 86_400
 
@@ -125,7 +127,9 @@ def model():
 def test_new_rows_link_to_known_ones_and_known_ones_are_scored_again(tmp_path):
     nodes = payments(240)
     known, new = nodes[:200], nodes[200:].drop(columns="label")
-    fitted = TableModel(model()).fit(known, label="label", link="card,card+shop", progress=False)
+    fitted = TableModel(model()).fit(
+        known, label="label", link=["card", "card+shop"], progress=False
+    )
     fitted.save(tmp_path / "model")
     loaded = TableModel.load(tmp_path / "model")
     opened = loaded.open(new, known=known)
@@ -190,3 +194,66 @@ def test_an_encoder_with_links_is_stored_without_a_value():
 def test_wrong_links_are_refused_in_one_line(link, message):
     with pytest.raises(ValueError, match=message):
         from_frames(payments(), None, label="label", link=link)
+
+
+def transfers(rows=60):
+    rng = np.random.default_rng(0)
+    accounts = pd.DataFrame({"account": [f"a{i}" for i in range(20)], "label": list("xy") * 10})
+    ends = rng.integers(0, 20, (2, rows))
+    days = pd.to_timedelta(rng.integers(0, 60, rows), unit="D")
+    payer, payee = (accounts["account"].to_numpy()[end] for end in ends)
+    table = {"transfer_id": [f"t{i}" for i in range(rows)], "payer": payer, "payee": payee}
+    return accounts, pd.DataFrame({**table, "date": pd.Timestamp("2024-03-01") + days})
+
+
+def test_ends_are_the_columns_that_hold_ids_and_dates_give_counts_of_the_last_days():
+    accounts, edges = transfers()
+    own = from_frames(accounts, edges, label="label")
+    assert (own.columns.source, own.columns.target) == ("payer", "payee")
+    assert any("set directed to keep payer and payee apart" in note for note in own.notes)
+    assert own.encoder.edges.names[-2:] == ("edges.7 days(date)", "edges.30 days(date)")
+    recent = edges[edges["date"] > edges["date"].max() - pd.Timedelta(days=7)]
+    between = recent[recent["payer"] != recent["payee"]]
+    counts = pd.concat([between["payer"], between["payee"]]).value_counts()
+    source, target = (edges[end].str[1:].astype(int).to_numpy() for end in ("payer", "payee"))
+    made = own.encoder.edges.compute(edges, source, target, 20)
+    found = dict(zip(accounts["account"], made["edges.7 days(date)"], strict=True))
+    assert {name: count for name, count in found.items() if count} == counts.to_dict()
+    assert FeatureEncoder.from_dict(own.encoder.as_dict()) == own.encoder
+    directed = from_frames(accounts, edges, label="label", directed=True)
+    assert not any("undirected" in note for note in directed.notes)
+
+
+def test_windows_test_on_one_period_after_another_and_learn_from_all_before():
+    graph = from_frames(payments(400), None, label="label", link="card", time="at").graph
+    whole = ByTime()(graph, seed=0)
+    tested = torch.zeros(400, dtype=torch.bool)
+    for seed in range(4):
+        task = ByTime(windows=4)(graph, seed=seed)
+        seen = task.train | task.val
+        assert not (tested & task.test).any()
+        assert graph.time[task.train].max() < graph.time[task.val].min()
+        assert graph.time[task.val].max() < graph.time[task.test].min()
+        assert torch.equal(seen, graph.time <= graph.time[seen].max())
+        tested |= task.test
+    assert torch.equal(tested, whole.test)
+    assert torch.equal(ByTime(windows=4)(graph, seed=0).train, whole.train)
+
+
+def test_a_table_without_edges_is_told_its_likely_links(tmp_path):
+    nodes = payments(300).assign(note="same", city=lambda t: t["shop"].str[-1] + "x")
+    rings = np.arange(300) % 40
+    nodes["device"] = [f"d{ring}" for ring in rings]
+    nodes["label"] = np.where(rings < 4, "yes", "no")
+    nodes.to_csv(tmp_path / "payments.csv", index=False)
+    with pytest.raises(ValueError, match=r"perhaps device .* both yes \d+\.\d times") as raised:
+        open_graph(tmp_path / "payments.csv", label="label")
+    for column in ("payment", "amount", "note"):
+        assert f"{column} (" not in str(raised.value)
+
+
+@pytest.mark.parametrize("link", ["card,shop", ["card", "shop"]])
+def test_a_source_names_its_links_as_on_the_command_line(link):
+    source = open_tables(payments(), label="label", link=link)
+    assert source.columns["link"] == "card,shop"
+    assert source.tables.columns.link == ["card", "shop"]

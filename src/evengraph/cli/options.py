@@ -22,7 +22,7 @@ from evengraph.core.errors import unknown
 if TYPE_CHECKING:
     from evengraph.splits import SplitProtocol
 
-PROTOCOL_OPTIONS = ("minority", "ratio", "train", "val")
+PROTOCOL_OPTIONS = ("minority", "ratio", "train", "val", "windows")
 """Parameters of split protocols that have an option."""
 
 

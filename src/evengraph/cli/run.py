@@ -48,6 +48,8 @@ HELP = {
     "positive": "Two classes: the one to find. Default: the rarer.",
     "shares": "Shares of the classes in the population, such as fraud=0.02,ok=0.98, if labels were "
     "collected unevenly.",
+    "windows": "Split by time: test on this many periods in turn, each with a model of all labels "
+    "before it.",
     "preset": "Use the parameters tuned or published for this setting, if any.",
     "out": "Folder for result.json and report.html.",
     "map": "Draw a map of the nodes (t-SNE) on the page; takes up to half a minute.",
@@ -71,6 +73,7 @@ def run(
     ratio: Ratio = None,
     train: Train = None,
     val: Val = None,
+    windows: Annotated[int | None, Option(help=HELP["windows"])] = None,
     splits: Annotated[str | None, Option(help=HELP["splits"])] = None,
     cost_miss: CostMiss = None,
     cost_alarm: CostAlarm = None,
@@ -132,10 +135,15 @@ def run(
         )
     split = split_name or ("step" if source is None else source.default_split)
     once = split in ("given", "bytime") and len(names) == 1
+    given_splits = splits is not None
     splits = splits or str(1 if once else DRAWS.get(split, 3))
     seeds = parse_splits(splits, first=5)
+    if windows is not None:
+        if given_splits:
+            raise ValueError("--windows and --splits exclude each other: a period is a split.")
+        seeds = list(range(windows))
     options = dict(source.default_shares(split)) if source else {}
-    given = {"minority": minority, "ratio": ratio, "train": train, "val": val}
+    given = {"minority": minority, "ratio": ratio, "train": train, "val": val, "windows": windows}
     options |= {name: value for name, value in given.items() if value is not None}
     protocol = make_protocol(split, options)
     presets = _presets(data, source, split, protocol, names) if preset else {}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from evengraph.metrics.decisions import Rule
 
 # options that mean something else here, or that a packed graph does not hold
-OTHERS = ("edges", "type", "edge_time", "directed")
+OTHERS = ("edges", "type", "edge_time", "directed", "link")
 
 
 @column_options(*(name for name in COLUMN_HELP if name not in OTHERS))

@@ -140,8 +140,9 @@ def open_tables(nodes: Any, edges: Any = None, **columns: Any) -> GraphSource:
     tables = open_graph(nodes, edges=edges, **given)
     if tables.label_candidates:
         raise NoLabelError(tables.label_candidates)
-    for name in {"drop", "unlabelled"} & given.keys():
-        given[name] = ",".join(map(str, given[name]))
+    for name in {"drop", "unlabelled", "link"} & given.keys():
+        if not isinstance(given[name], str):
+            given[name] = ",".join(map(str, given[name]))
     if "lists" in given:
         given["lists"] = _absolute(given["lists"])
     if edges is not None:

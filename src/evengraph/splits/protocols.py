@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 import numpy as np
 import torch
@@ -386,12 +387,18 @@ class SemiSupervised:
         return replace(join_classes(graph, parts), published=True)
 
 
+def _shown(time: float) -> str:
+    """A time, as a date if it can be seconds since 1970."""
+    is_date = 6e8 < time < 4.2e9
+    return datetime.fromtimestamp(time, UTC).date().isoformat() if is_date else f"{time:g}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class ByTime:
     """Train on the oldest labelled nodes, validate on the next, test on the newest.
 
     Nodes of the same time are never separated: they join the older set. The seed makes no
-    difference. Nodes without a label or a time are in no set.
+    difference without windows. Nodes without a label or a time are in no set.
 
     If edges have times (`graph.edge_time`, or a column of a table), training sees only edges up to
     the time of the last validation node, the time at which a model would be trained. Edges without
@@ -403,13 +410,17 @@ class ByTime:
     Args:
         train: Share of the labelled nodes to train on.
         val: Share of the labelled nodes to validate on.
+        windows: Periods that the test nodes are divided into. Seed s tests on period s % windows,
+            counted from 0, and learns from all nodes before it.
     """
 
     train: float = 0.6
     val: float = 0.2
+    windows: int = 1
 
     def __post_init__(self) -> None:
         check_shares(train=self.train, val=self.val)
+        check_sizes(windows=self.windows)
 
     def __call__(self, graph: Data, *, seed: int) -> Task:
         """Split the graph."""
@@ -423,8 +434,12 @@ class ByTime:
         times = graph.time[usable].sort().values
         if len(times) < 3:
             raise ValueError(f"{len(times)} labelled nodes have a time, at least 3 are needed.")
-        first = max(1, round(self.train * len(times)))
-        second = max(first + 1, round((self.train + self.val) * len(times)))
+        # what is learnt from ends where the tested period begins
+        learnt, part = self.train + self.val, seed % self.windows
+        begin, end = (learnt + (1 - learnt) * (part + i) / self.windows for i in (0, 1))
+        last = times[max(3, round(end * len(times))) - 1]
+        first = max(1, round(self.train * (begin / learnt) * len(times)))
+        second = max(first + 1, round(begin * len(times)))
         last_train = times[first - 1]
         later = times[times > last_train]
         if not len(later):
@@ -432,7 +447,7 @@ class ByTime:
         last_val = torch.maximum(times[min(second, len(times)) - 1], later[0])
         train = usable & (graph.time <= last_train)
         val = usable & (graph.time > last_train) & (graph.time <= last_val)
-        test = usable & (graph.time > last_val)
+        test = usable & (graph.time > last_val) & (graph.time <= last)
         if not test.any():
             none = "No labelled node is newer than the validation nodes: too many share a time"
             raise ValueError(f"{none}; lower train or val.")
@@ -446,8 +461,9 @@ class ByTime:
             return task
         if times.numel() and not (times <= time).any():
             raise ValueError(
-                f"No edge has a time up to that of the last validation node, {time:g}; are the "
-                "times of nodes and edges in the same unit?"
+                f"No edge has a time up to that of the last validation node, {_shown(time)}; are "
+                "the times of nodes and edges in the same unit? The time of a node is that of its "
+                "label, not of the opening of an account."
             )
         if tables is None:
             relations = graph.relation_time <= time if "relation_time" in graph else None

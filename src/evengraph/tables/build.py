@@ -24,6 +24,7 @@ from evengraph.tables.cells import (
     table_name,
 )
 from evengraph.tables.columns import (
+    USUAL_ENDS,
     NoLabelError,
     TableColumns,
     check_no_copy,
@@ -151,6 +152,12 @@ def build_graph(
     if codes and times is None and not len(edges):
         links = link_edges(codes)
     links = links._replace(relations=make_relations(rows, len(nodes), columns))
+    ends = {str(columns.source).lower(), str(columns.target).lower()}
+    if not (columns.directed or ends <= USUAL_ENDS or "(source)" in ends):
+        text = f"Edges are treated as undirected; set directed to keep {columns.source} and "
+        for index, note in enumerate(notes):
+            if note.kind == NoteKind.UNDIRECTED:
+                notes[index] = Note(note.kind, f"{text}{columns.target} apart.")
     if columns.directed:
         notes[:] = [note for note in notes if note.kind != NoteKind.UNDIRECTED]
     if links.relations is not None:

@@ -170,6 +170,8 @@ def resolve_columns(
     _check_roles(columns.of_edges)
     if guess:
         columns = _guess_edge_columns(edges, columns, notes)
+    if guess and columns.source is None and columns.target is None:
+        columns = _find_ends(nodes, edges, columns, notes)
     source, target = edge_ends(edges, columns, notes)
     if not named and columns.link and not len(edges):
         columns = replace(columns, id=columns.id or _row_ids(nodes, columns))
@@ -270,6 +272,28 @@ def edge_ends(edges: Any, columns: TableColumns, notes: Notes) -> tuple[str, str
         text = f"Using columns {source!r} and {target!r} of {name} as the ends of edges."
         notes.add(NoteKind.GUESSED_COLUMN, text)
     return source, target
+
+
+def _find_ends(nodes: Any, edges: Any, columns: TableColumns, notes: Notes) -> TableColumns:
+    """The two columns of an edges table without usual names that hold the ids of nodes."""
+    free = [column for column in edges.columns if column not in columns.of_edges.values()]
+    usual = any(all(_match(free, [end]) for end in names) for names in END_NAMES)
+    id = columns.id or _row_ids(nodes, columns)
+    if usual or id is None or len(free) < 3 or not len(edges):
+        return columns
+    found, ids = list[str](), distinct_names(nodes[id])[1]
+    for column in free:
+        with suppress(ValueError):  # lists
+            names = distinct_names(edges[column][:CHECKED_EDGES])[1]
+            if len(names) and np.isin(names.astype(str), ids.astype(str)).all():
+                found.append(column)
+    if len(found) != 2 or found == free[:2]:
+        return columns
+    text = (
+        f"Using columns {found[0]!r} and {found[1]!r} of {table_name(edges, 'edges')} as the ends"
+    )
+    notes.add(NoteKind.GUESSED_COLUMN, f"{text} of edges: they hold ids of nodes.")
+    return replace(columns, source=found[0], target=found[1])
 
 
 def _match(columns: Iterable[str], names: Sequence[str], taken: Collection[Any] = ()) -> str | None:

@@ -243,6 +243,7 @@ def read_weights(weights: Any, table: str, notes: Notes) -> tuple[Floats, Bools]
     return numbers[positive], positive
 
 
+WINDOWS = (7, 30)  # days
 MAX_VALUES, MAX_FEATURES = 10, 50  # values of a column that are counted apart, the most common
 Kind = Literal["number", "boolean", "date", "time", "category"]
 
@@ -252,13 +253,15 @@ class EdgeColumn:
     """A column of the edges table, and how it is aggregated to nodes.
 
     Numbers give mean and sum over a node's edges, booleans the mean, times how long before the
-    newest edge of the table its newest one is (dates: in days), categories a count per value.
+    newest edge of the table its newest one is (dates: in days), categories a count per value. Dates
+    that are the times of edges also give the numbers of edges in the last days.
     """
 
     column: str
     kind: Kind
     values: tuple[str, ...] = ()
     form: str = ""  # of dates that are not as in ISO 8601
+    windows: tuple[int, ...] = ()  # days before the newest edge in which edges are counted
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -266,7 +269,8 @@ class EdgeColumn:
         if self.kind == "category":
             return tuple(f"count({self.column}={value})" for value in self.values)
         words = {"number": ("mean", "sum"), "boolean": ("mean",)}.get(self.kind, ("recency",))
-        return tuple(f"{word}({self.column})" for word in words)
+        counts = (f"{days} days({self.column})" for days in self.windows)
+        return (*(f"{word}({self.column})" for word in words), *counts)
 
     def _aggregate(
         self, values: Any, table: str, rows: Ints, nodes: Ints, size: int
@@ -282,11 +286,14 @@ class EdgeColumn:
         if self.kind in ("date", "time"):
             # how long before the newest time a node's newest is; the oldest for one without any
             if np.isnan(numbers).all():
-                yield np.zeros(size)
+                yield from (np.zeros(size) for _ in self.names)
                 return
             last = np.full(size, np.nanmin(numbers))
             np.maximum.at(last, nodes[known], numbers[rows][known])
-            yield np.asarray(np.nanmax(numbers) - last)
+            newest = np.nanmax(numbers)
+            yield np.asarray(newest - last)
+            for days in self.windows:
+                yield _counts(nodes[known][numbers[rows][known] > newest - days], size)
             return
         sums = np.bincount(nodes[known], weights=numbers[rows][known], minlength=size)
         counts = _counts(nodes[known], size)
@@ -359,13 +366,21 @@ class EdgeFeatures:
 
     def as_dict(self) -> dict[str, Any]:
         """The object as a dict that JSON can hold."""
-        columns = [asdict(item) | {"values": list(item.values)} for item in self.columns]
+        columns = [
+            asdict(item) | {"values": list(item.values), "windows": list(item.windows)}
+            for item in self.columns
+        ]
         return {"columns": columns, "directed": self.directed}
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Self:
         """The object from the dict of `as_dict`."""
-        columns = [EdgeColumn(**{**c, "values": tuple(c["values"])}) for c in stored["columns"]]
+        columns = [
+            EdgeColumn(
+                **{**c, "values": tuple(c["values"]), "windows": tuple(c.get("windows", ()))}
+            )
+            for c in stored["columns"]
+        ]
         for column in columns:
             check_types(column)
             check_form(column.form)
@@ -394,5 +409,8 @@ def _fit_column(values: Any, table: str, columns: TableColumns) -> EdgeColumn:
         return EdgeColumn(column=str(values.name), kind="category", values=shown)
     item = EdgeColumn(column=str(values.name), kind=kind, form=form or "")
     numbers = item.numbers(values, table)
-    check_varies(numbers[~np.isnan(numbers)])
+    known = numbers[~np.isnan(numbers)]
+    check_varies(known)
+    if kind == "date" and values.name == columns.edge_time:
+        item = replace(item, windows=tuple(days for days in WINDOWS if days < np.ptp(known)))
     return item

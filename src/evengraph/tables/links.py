@@ -9,6 +9,7 @@ later rows, and the labels of rows just before it are not known when it has to b
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -42,6 +43,8 @@ NEARLY_ALL = 0.5  # share of the rows from which on a value connects nothing in 
 MAX_LINKS, MAX_NUMBERS = 8, 8  # links, and columns of numbers that are averaged
 DAY = 86_400.0
 WINDOWS = (1, 7, 30)  # days
+FEWEST, SHARED, LEAST_LIFT = 10, 0.2, 1.1  # values, share of rows and lift of a suggested link
+_ID_LIKE = re.compile(r"(?:.*[_\W])?(?:id|no|number|card|account|device)", re.IGNORECASE)
 NUMBERS = ("number", "boolean")
 
 
@@ -84,6 +87,40 @@ def group_codes(nodes: Any, link: str, notes: Notes | None = None) -> Ints:
             text += f"; left out one that {int(left_out.sum()):,} of {len(nodes):,} rows share"
         notes.add(NoteKind.RELATIONS, f"{text}.")
     return codes
+
+
+def suggest_links(nodes: Any, label: str | None) -> list[str]:
+    """Columns that may be links, the most telling first, each with what it connects.
+
+    Values repeat, but not in all rows. Where the label is named, rows that share a value are both
+    of the rarest class more often than by chance.
+    """
+    labels = None
+    if label in nodes.columns:
+        known, names = distinct_names(nodes[label])
+        rarest = int(np.bincount(known[known >= 0], minlength=1).argmin())
+        labels = np.where(known < 0, np.nan, known == rarest)
+    found = list[tuple[float, str]]()
+    for column in nodes.columns:
+        with suppress(ValueError):  # lists, mixed types
+            kind = column_kind(nodes[column], table_name(nodes, "nodes"))
+            codes = group_codes(nodes, column)
+            sizes = np.bincount(codes[codes >= 0], minlength=1)
+            shared = int(sizes[sizes > 1].sum())
+            texts = kind == "text" or (kind == "number" and bool(_ID_LIKE.fullmatch(column)))
+            if column == label or not texts or len(sizes) < FEWEST or shared < SHARED * len(nodes):
+                continue
+            times, text = 1.0, f"{column} ({int((sizes > 1).sum()):,} values in {shared:,} rows"
+            if labels is not None:
+                some = (codes >= 0) & ~np.isnan(labels)
+                counts = [np.bincount(codes[some], w) for w in (None, labels[some])]
+                pairs, both = (float((count * (count - 1)).sum()) for count in counts)
+                chance = float(np.nanmean(labels)) ** 2
+                times = both / pairs / chance if pairs and chance else 0.0
+                text += f"; both {names[rarest]} {times:.1f} times as often as by chance"
+            if times >= LEAST_LIFT or labels is None:
+                found.append((times, f"{text})"))
+    return [text for _, text in sorted(found, key=lambda item: -item[0])]
 
 
 @dataclass(frozen=True, kw_only=True)

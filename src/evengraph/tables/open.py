@@ -19,6 +19,7 @@ from evengraph.tables.columns import TableColumns, join_edges, likely_id, takes_
 from evengraph.tables.encoders import without_item
 from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.graph_files import read_graphml, read_npz, read_pyg
+from evengraph.tables.links import suggest_links
 from evengraph.tables.read import (
     TABLE_SUFFIXES,
     attach_lists,
@@ -127,10 +128,12 @@ def _read_pair(data: Any, edges: Any, columns: TableColumns) -> tuple[Any, Any]:
     if table_suffix(path):
         if edges is None and not columns.link:
             missing = "" if path.is_file() else f"{path} does not exist, and "
+            links = suggest_links(read_table(path), columns.label) if path.is_file() else []
+            perhaps = f", perhaps {'; '.join(links[:3])}" if links else ""
             raise ValueError(
                 f"{missing}edges must name the edges table that belongs to {path.name}; or put "
                 "both into a folder as nodes.csv and edges.csv and name the folder; or link must "
-                "name columns whose equal values connect rows."
+                f"name columns whose equal values connect rows{perhaps}."
             )
         return read_table(path), _read_edges(edges, ends)
     reject_spreadsheet(path)
