@@ -75,7 +75,6 @@ def test_every_picture_is_drawn_by_a_script_or_by_hand():
     by_hand = {"favicon.svg", "logo.svg", "unignn.svg", "unison.svg"}  # no numbers in them
     drawn = {*SOURCES, *by_hand, "badges", "hero.svg", "explain.svg"}
     drawn |= {"report.png", "report-dark.png"}
-    drawn |= {"results", "beyond", "successor"}  # tests/test_results_files.py
     docs = ROOT / "docs"
     found = [path.relative_to(docs) for kind in ("svg", "png") for path in docs.rglob(f"*.{kind}")]
     assert {path.parts[0] for path in found} == drawn
