@@ -207,7 +207,7 @@ def test_a_kill_during_the_second_fit_costs_no_results(shop, monkeypatch):
     assert result["seeds"] == [5, 6]
     assert result["complete"]
     assert "model" not in result  # there is none
-    assert "balanced accuracy" in Path("out/report.html").read_text()
+    assert "Balanced accuracy" in Path("out/report.html").read_text()
     assert not Path("model").exists()
 
 
