@@ -216,36 +216,11 @@ def test_measures_agree_with_those_in_memory(graph, tmp_path, monkeypatch, block
     assert found | {"homophily": None, "isolated": 20, "mean_degree": 0, "packed": True} == found
 
 
-def test_methods_fit_in_memory_on_disk_or_not_at_all(graph, tmp_path, monkeypatch):
-    packed, fits = pack_graph(graph, tmp_path / "graph"), []
-    for free in (10**12, 1000):
-        monkeypatch.setattr("evengraph.disk.inspection.available_memory", lambda free=free: free)
-        items = inspect_packed(packed)["methods"]
-        fits.append({item["method"]: (item["on_disk"], item["fits"]) for item in items})
-    assert (fits[0]["gcn"], fits[1]["gcn"]) == ((False, True), (False, False))
-    for name in ("mlp", "iceberg", "unison", "boosting"):
-        assert fits[1][name] == (True, True)
-
-
-def method(name, memory, seconds, *, on_disk=False, fits=True):
-    about = {"title": name.title(), "on_disk": on_disk, "memory": memory}
-    return about | {"seconds": seconds, "fits": fits}
-
-
-METHODS = [
-    method("small", 2**30, 30.0),
-    method("both", 2**30, 7200.0, on_disk=True),
-    method("large", 2**40, 50_000.0, on_disk=True),
-    method("huge", 2**40, 1.0, fits=False),
-    method("slow", None, None, fits=None),
-]
-
-
-def test_size_classes_and_methods_are_shown(graph, tmp_path):
+def test_size_and_classes_are_shown(graph, tmp_path):
     found = inspect_packed(pack_graph(graph, tmp_path / "graph", name="big [bold]"))
     names = {"class_names": ["rare", "common"], "class_counts": [6, 300], "homophily": 0.81}
-    machine = {"disk": 4 * 2**30, "free_memory": 8 * 2**30, "cores": 2, "methods": METHODS}
-    fixed = {"largest_degree": 50, "sampled_edges": 1234, "epochs": 200, "mean_degree": 6.7}
+    machine = {"disk": 4 * 2**30, "free_memory": 8 * 2**30}
+    fixed = {"largest_degree": 50, "sampled_edges": 1234, "mean_degree": 6.7}
     file = io.StringIO()
     Console(file=file, width=80).print(packed_view(found | names | machine | fixed))
     text = "".join(f"{line.rstrip()}\n" for line in file.getvalue().splitlines())

@@ -4,7 +4,7 @@ import pytest
 import torch
 from hypothesis import given
 from torch_geometric.data import Batch, Data
-from torch_geometric.nn import GATConv
+from torch_geometric.nn import GATConv, GCNConv
 from torch_geometric.transforms import Compose
 
 from evengraph.core.rng import seeded
@@ -24,12 +24,9 @@ from evengraph.nn.networks import (
 from evengraph.nn.onnx_graph import OnnxGraph
 from evengraph.nn.transforms import (
     SemanticConnectivity,
-    SemanticLayer,
     StructuralConnectivity,
-    StructuralLayer,
-    structural_connectivity,
 )
-from evengraph.ops.semantic import kmeans, prepare_clusters
+from evengraph.ops.semantic import kmeans
 from evengraph.ops.sparse import Sparse, adjacency, neighbour_means, sparsify, undirected_adjacency
 from evengraph.ops.synthesis import AttachedGraph
 from evengraph.ops.trees import Trees, tree_values
@@ -37,7 +34,6 @@ from evengraph.training.loop import adam
 from small_graphs import (
     dense_adjacency,
     dense_row,
-    dense_semantic,
     dense_structural,
     dense_symmetric,
     edge_lists,
@@ -469,29 +465,6 @@ def test_rows_of_any_size_get_the_same_length(size):
     assert scale_of(torch.zeros(2, 2)) == 1
 
 
-@pytest.mark.parametrize("alpha", [1, 2, 3])
-def test_a_structural_layer_is_its_matrix(alpha):
-    edges, x = random_edges(12, 14), normal(12, 5, dtype=torch.float32)
-    layer = StructuralLayer(5, 4)
-    both = torch.cat([edges, edges.flip(0)], dim=1)
-    matrix = dense_symmetric(dense_structural(both, 12, alpha)).float()
-    connectivity = structural_connectivity(edges, 12, alpha)
-    (weight,) = layer.parameters()
-    for rows in (x, Sparse.from_dense(x)):
-        value, expected = layer(rows, connectivity), matrix @ x @ weight
-        torch.testing.assert_close(value, expected)
-        ours, theirs = (torch.autograd.grad(v.square().sum(), weight) for v in (value, expected))
-        torch.testing.assert_close(ours, theirs)
-
-
-def test_a_semantic_layer_is_its_matrix():
-    x, clusters = normal(12, 5, dtype=torch.float32), torch.arange(12) % 4
-    layer = SemanticLayer(5, 3)
-    expected = dense_symmetric(dense_semantic(clusters)).float() @ x @ layer.weight
-    for form in (clusters, prepare_clusters(clusters, 4, torch.float32)):
-        torch.testing.assert_close(layer(x, form), expected)
-
-
 def dense(edge_index, weight, size):
     matrix = torch.zeros(size, size, dtype=torch.float64)
     matrix[tuple(edge_index)] = weight.double()
@@ -507,21 +480,22 @@ def test_structural_edges(alpha, drawn):
     found = StructuralConnectivity(alpha)(graph)
     matrix = dense(found.structural_edge_index, found.structural_edge_weight, size)
     both = torch.cat([edge_index, edge_index.flip(0)], dim=1)
-    torch.testing.assert_close(matrix, dense_structural(both, size, alpha), rtol=1e-6, atol=0)
+    expected = dense_structural(both, size, alpha)
+    torch.testing.assert_close(matrix, expected, rtol=1e-6, atol=0)
+    layer = GCNConv(3, 2, bias=False)  # on these edges, PyG's convolution is Eq. 2
+    x = normal(size, 3, dtype=torch.float32)
+    value = layer(x, found.structural_edge_index, found.structural_edge_weight)
+    torch.testing.assert_close(value, dense_symmetric(expected).float() @ layer.lin(x))
     assert torch.equal(found.edge_index, edge_index)
     assert found.structural_edge_index.dtype == torch.long
 
 
-def test_semantic_clusters_and_edges():
+def test_semantic_clusters():
     graph = small_task().graph
     keys = set(graph.keys())
     clusters = SemanticConnectivity(20, seed=3)(graph)
     assert torch.equal(clusters.semantic_cluster, kmeans(sparsify(graph.x), 20, seed=3))
     assert set(clusters.keys()) == keys | {"semantic_cluster"}
-    found = SemanticConnectivity(20, seed=3, edges=True)(graph)
-    matrix = dense(found.semantic_edge_index, found.semantic_edge_weight, 150)
-    expected = dense_semantic(clusters.semantic_cluster)
-    torch.testing.assert_close(matrix, expected - torch.eye(150, dtype=torch.float64))
     assert set(graph.keys()) == keys  # the input is as it was
 
 
@@ -534,15 +508,14 @@ def test_other_rows_can_be_clustered():
 
 def test_they_compose_and_batch():
     graph = small_task().graph
-    both = Compose([StructuralConnectivity(2), SemanticConnectivity(6, edges=True)])
+    both = Compose([StructuralConnectivity(2), SemanticConnectivity(6)])
     one = both(graph)
     batch = Batch.from_data_list([one, one])
-    for kind in ("structural", "semantic"):
-        edges = one[f"{kind}_edge_index"]
-        expected = torch.cat([edges, edges + 150], dim=1)
-        assert torch.equal(batch[f"{kind}_edge_index"], expected)
+    edges = one.structural_edge_index
+    assert torch.equal(batch.structural_edge_index, torch.cat([edges, edges + 150], dim=1))
+    assert torch.equal(batch.semantic_cluster, one.semantic_cluster.repeat(2))
     assert repr(both.transforms[0]) == "StructuralConnectivity(alpha=2)"
-    assert repr(both.transforms[1]) == "SemanticConnectivity(6, edges=True)"
+    assert repr(both.transforms[1]) == "SemanticConnectivity(6)"
 
 
 def test_what_is_refused():
@@ -557,8 +530,6 @@ def test_what_is_refused():
         SemanticConnectivity(2, attribute="colour")(graph)
     with pytest.raises(ValueError, match="k must lie between 1 and"):
         SemanticConnectivity(5)(graph)
-    with pytest.raises(MemoryError, match=r"1 clusters would have 12 edges.*Use the clusters"):
-        SemanticConnectivity(1, edges=True, memory_limit=100)(graph)
     broken = graph.clone()
     broken.x[0, 0] = float("nan")
     with pytest.raises(ValueError, match="x must be finite"):

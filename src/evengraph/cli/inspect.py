@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 # memory of the usual inspection of a packed graph at most, and how often it holds the graph
 LARGE, SLOWER = 4 * 2**30, 4
-MIN_NODES = 20_000  # every method fits a packed graph of fewer nodes
 
 
 @column_options()
@@ -96,8 +95,6 @@ def inspect(
         out.print(dumps(content, indent=1), soft_wrap=True, markup=False)
     else:
         out.print(inspection_view(content))
-        if packed is not None and packed["num_nodes"] >= MIN_NODES:
-            out.print("", wing("disk").methods_view(packed), sep="\n")
         if not source.is_dataset and source.default_split == "given":
             split = given_split(source.graph, SPLITS["given"]().val)
             print_sentence(f"Split: run uses {split}.")

@@ -20,7 +20,7 @@ else:  # the main house takes the others by `evengraph.core.lazy`
             "graphs": ("PackWriter", "pack_graph", "unpack_graph", "read_packed", "memory_to_read"),
             "packing": ("pack",),
             "models": ("open_on_disk", "exceeds_memory", "check_method"),
-            "inspection": ("inspect_packed", "methods_view", "packed_view"),
+            "inspection": ("inspect_packed", "packed_view"),
             "commands": ("predict_on_disk",),
         },
     )

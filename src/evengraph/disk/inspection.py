@@ -1,4 +1,4 @@
-"""What to know about a packed graph: size, classes, and which methods fit the machine.
+"""What to know about a packed graph: size, classes and homophily.
 
 Nothing is read as a whole: degrees and classes in passes, edges from a sample of rows.
 """
@@ -9,18 +9,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import torch
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from evengraph.core.machine import available_memory, format_size
-from evengraph.disk.learners import LEARNERS
 from evengraph.disk.packed_graph import PackedGraph
-from evengraph.methods import METHODS
-from evengraph.methods.bases.method import TYPICAL_EPOCHS, estimate, stored_width
 from evengraph.report.terminal import plain_table
 
-SCHEMA = 1
+SCHEMA = 2
 SAMPLED_BLOCKS, BLOCK_ROWS = 64, 4096
 PASS_ROWS = 1 << 22
 MAX_CLASSES = 20
@@ -42,7 +38,6 @@ def inspect_packed(packed: PackedGraph) -> dict[str, Any]:
         known = (labels >= 0) & (others >= 0)
         same += int((labels[known] == others[known]).sum())
         sampled += int(known.sum())
-    free, cores, width = available_memory(), torch.get_num_threads(), stored_width(packed.x)
     return {
         "schema": SCHEMA,
         "packed": True,
@@ -58,34 +53,12 @@ def inspect_packed(packed: PackedGraph) -> dict[str, Any]:
         "homophily": same / sampled if sampled else None,
         "sampled_edges": sampled,
         "disk": sum(packed.array(name).nbytes for name in packed.header["arrays"]),
-        "free_memory": free,
-        "cores": cores,
-        "epochs": TYPICAL_EPOCHS,
-        "methods": tuple(_method_fit(name, packed, width, free, cores) for name in METHODS),
-    }
-
-
-def _method_fit(
-    name: str, packed: PackedGraph, width: float, free: int, cores: int
-) -> dict[str, Any]:
-    """Memory and seconds that a method takes, about, and whether it fits in memory or on disk.
-
-    None stands for what was not measured; `width` is the stored width of the features.
-    """
-    method, on_disk = METHODS[name], METHODS[name] in LEARNERS
-    cost = estimate(name, packed.num_nodes, packed.num_edges, packed.num_features, width)
-    return {
-        "method": name,
-        "title": method.title,
-        "on_disk": on_disk,
-        "memory": None if cost is None else cost.memory,
-        "seconds": None if cost is None else cost.seconds / cores,
-        "fits": on_disk or (None if cost is None else cost.memory <= free),
+        "free_memory": available_memory(),
     }
 
 
 def packed_view(inspection: Mapping[str, Any]) -> Group:
-    """Show size, classes, and what methods need."""
+    """Show size and classes."""
     line = Text.assemble((str(inspection["name"] or "The graph"), "bold"), "  ")
     facts = [
         f"{inspection['num_nodes']:,} nodes",
@@ -110,37 +83,4 @@ def packed_view(inspection: Mapping[str, Any]) -> Group:
     if homophily is not None:
         text = f"Neighbours share a class on {homophily:.0%} of {inspection['sampled_edges']:,}"
         parts.append(Text(f"{text} sampled edges.", style="dim"))
-    return Group(*parts, Text(), methods_view(inspection))
-
-
-def methods_view(inspection: Mapping[str, Any]) -> Group:
-    """A table of the methods that fit, then the names of the others."""
-    measured = [item for item in inspection["methods"] if item["memory"] is not None]
-    fitting = sorted((item for item in measured if item["fits"]), key=lambda item: item["seconds"])
-    table = plain_table(["method", "data"], ["memory", "time"])
-    free = inspection["free_memory"]
-    for item in fitting:
-        in_memory = item["memory"] <= free
-        memory = format_size(item["memory"]) if in_memory else "any"
-        where = "in memory" if in_memory else "on disk"
-        also = ", or on disk" if in_memory and item["on_disk"] else ""
-        table.add_row(item["title"], where + also, memory, _duration(item["seconds"]))
-    cores = inspection["cores"]
-    key = (
-        f"time: about, for {inspection['epochs']} epochs on {cores} core{'s' if cores > 1 else ''}"
-    )
-    parts: list[RenderableType] = [table, Text(key, style="dim")]
-    for title, names in (
-        ("Too large for this machine", [i["title"] for i in measured if not i["fits"]]),
-        ("Not measured", [i["title"] for i in inspection["methods"] if i["memory"] is None]),
-    ):
-        if names:
-            parts.append(Text(f"{title}: {', '.join(names)}."))
     return Group(*parts)
-
-
-def _duration(seconds: float) -> str:
-    """Such as 40 s, 12 min or 3.5 h."""
-    if seconds < 100:
-        return f"{max(seconds, 1):.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 100 * 60 else f"{seconds / 3600:.1f} h"

@@ -313,9 +313,7 @@ class Method(ABC):
         that needs more, such as all pairs of some nodes, adds it.
         """
         graph, name = task.graph, type(self).__name__.lower()
-        size = graph.num_nodes, graph.num_edges, graph.num_features
-        cost = estimate(name, *size, stored_width(graph.x))
-        return None if cost is None else cost.memory
+        return estimate(name, graph.num_nodes, graph.num_edges, graph.x)
 
     def _quick(self, name: str) -> Callable[..., Any] | None:
         """A function of the method's quick form (`evengraph.fast`); None if it has none."""
@@ -846,7 +844,6 @@ def same_graph(one: Data, other: Data) -> bool:
     return all(a is b or (a.shape == b.shape and torch.equal(a, b)) for a, b in pairs)
 
 
-TYPICAL_EPOCHS = 300
 # of the graphs on which methods were measured; an edge weighs as much as so many numbers
 DEGREE, FEATURES, WIDTH, EDGE = 10, 64, 64, 8
 ENTRY = 4  # numbers that an entry of sparse features weighs as much as
@@ -855,40 +852,21 @@ DENSE = {"boosting", "iceberg", "logistic"}  # these store all features, also wh
 MARGIN = 2.0  # times the free memory that an estimate may be: it can be off by as much
 
 
-class Cost(NamedTuple):
-    """What fitting takes, about."""
+def estimate(method: str, num_nodes: int, num_edges: int, x: Tensor) -> float | None:
+    """Bytes that a method takes, about; None if it was not measured.
 
-    memory: float  # bytes
-    seconds: float  # on one core, for `TYPICAL_EPOCHS` epochs
-
-
-def estimate(
-    method: str, num_nodes: int, num_edges: int, num_features: int, width: float
-) -> Cost | None:
-    """What a method takes, if it grows with nodes, edges and features; None if not measured.
-
-    An undirected edge counts as two; `width` is the `stored_width` of the features.
+    Of sparse features, as a sample of rows shows, an entry is stored with its column, in the matrix
+    and its transpose. An undirected edge counts as two.
     """
-    measured = _measurements().get(method)
-    if measured is None:
+    memory, width = _measurements().get(method), float(x.shape[1])
+    if memory is None:
         return None
-    columns = num_features if method in DENSE else width
-    size = num_nodes * (columns + WIDTH) + EDGE * num_edges
-    nodes = size / (FEATURES + WIDTH + EDGE * DEGREE)  # of the size of those measured
-    memory, once, epoch = measured
-    return Cost(memory * nodes, 1e-6 * nodes * (once + TYPICAL_EPOCHS * epoch))
-
-
-def stored_width(x: Any) -> float:
-    """Numbers that a row of features takes while a method learns that keeps sparse ones sparse.
-
-    From a sample of rows. An entry is stored with its column, in the matrix and its transpose.
-    """
     some = x[:: max(len(x) // SAMPLE, 1)]
-    rows = some if isinstance(some, torch.Tensor) else torch.from_numpy(np.array(some))
-    entries = int(torch.count_nonzero(rows)) / max(len(rows), 1)
-    num_features = x.shape[1]
-    return ENTRY * entries if entries < SPARSE_BELOW * num_features else num_features
+    entries = int(torch.count_nonzero(some)) / max(len(some), 1)
+    if method not in DENSE and entries < SPARSE_BELOW * width:
+        width = ENTRY * entries
+    size = num_nodes * (width + WIDTH) + EDGE * num_edges
+    return memory * size / (FEATURES + WIDTH + EDGE * DEGREE)  # of the size of those measured
 
 
 def check_memory(method: Method, task: Task) -> None:
@@ -905,8 +883,8 @@ def check_memory(method: Method, task: Task) -> None:
 
 
 @cache
-def _measurements() -> dict[str, list[float]]:
-    """Bytes, microseconds and microseconds per epoch of each method, for a node."""
+def _measurements() -> dict[str, float]:
+    """Bytes of each method, for a node."""
     text = files("evengraph.methods").joinpath("costs.csv").read_text(encoding="utf-8")
     _, *rows = csv.reader(text.splitlines())
-    return {name: [float(value) for value in values[:3]] for name, *values in rows}
+    return {name: float(size) for name, size, *_ in rows}
