@@ -18,7 +18,7 @@ from evengraph.disk import pack_graph
 from evengraph.disk.inspection import inspect_packed, packed_view
 from evengraph.disk.models import open_on_disk, write_predictions
 from evengraph.inspection import inspect_graph
-from evengraph.methods import Logistic
+from evengraph.methods import MLP
 from evengraph.pipeline.executor import Job, LoadedGraph, score
 from evengraph.pipeline.run import RunPlan, Selection
 from evengraph.pipeline.table_model import TableModel
@@ -133,7 +133,7 @@ def source(tmp_path):
 @pytest.fixture
 def model(source):
     task = Natural(train=0.4, val=0.3)(source.graph, seed=0)
-    method = source.disk.fit(Logistic(max_epochs=3, hops=1), task, progress=False)
+    method = source.disk.fit(MLP(max_epochs=3), task, progress=False)
     plan = RunPlan(dataset="", graph=source.graph, protocol=Natural(), methods={}, seeds=[0])
     selection = Selection(replace(plan, disk=source.disk))
     about = {"label": "", "graph": LoadedGraph(source.graph), "protocol": Natural(), "seed": 0}

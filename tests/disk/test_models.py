@@ -16,7 +16,7 @@ from evengraph.disk import PackedGraph, learners, pack_graph, shards
 from evengraph.disk import models as on_disk
 from evengraph.disk import propagation as row_blocks
 from evengraph.disk.models import DiskGraph, disk_methods, learner_of
-from evengraph.methods import GCN, MLP, Boosting, IceBerg, Logistic, Unison
+from evengraph.methods import GCN, MLP, Boosting, IceBerg, Unison
 from evengraph.metrics.multiclass import balanced_accuracy, confusion_matrix
 from evengraph.pipeline.model_info import load_model
 from evengraph.splits import Natural
@@ -30,8 +30,6 @@ MODELS = [
     Unison(members=1, hidden=16, components=9, **QUICK),  # fewer than features
     IceBerg(hidden=16, **QUICK),
     MLP(hidden=16, **QUICK),
-    Logistic(hops=2, degree=True, max_epochs=5),
-    Logistic(max_epochs=5),
     Boosting(hops=2, degree=True, max_epochs=10),
     Boosting(hops=0, columns=5, max_epochs=10),
 ]
@@ -106,10 +104,8 @@ def test_a_graph_that_fits_gives_the_result_of_memory(tmp_path, method):
     torch.testing.assert_close(there.labelled_.signatures, here.labelled_.signatures)
 
 
-@pytest.mark.parametrize(
-    "method", [Unison(members=2), IceBerg(), MLP(), Logistic(hops=1)], ids=repr
-)
-def test_of_many_rows_networks_see_all_in_shards_and_others_a_sample(tmp_path, monkeypatch, method):
+@pytest.mark.parametrize("method", [Unison(members=2), IceBerg(), MLP()], ids=repr)
+def test_of_many_rows_networks_see_all_in_shards(tmp_path, monkeypatch, method):
     monkeypatch.setattr(on_disk, "SHARE", 0.0)  # room for few rows
     monkeypatch.setattr(on_disk, "SMALLEST", 200)
     monkeypatch.setattr(learners, "FULL", 100)
@@ -131,9 +127,6 @@ def test_of_many_rows_networks_see_all_in_shards_and_others_a_sample(tmp_path, m
     assert balanced_accuracy(counts) > 0.5
     left = {path.name[:5] for path in disk.space.folder.iterdir()}
     assert left.isdisjoint({".scra", "train"})  # shards and checkpoints are removed
-    if isinstance(method, Logistic):
-        assert len(method.labelled_.nodes) == 200
-        return
     assert torch.equal(method.labelled_.nodes, task.train_nodes)
     labels = torch.cat([shard.labels[shard.labelled] for shard in seen.values()])
     assert len(labels) >= 900
@@ -211,7 +204,7 @@ def test_memory_does_not_hold_the_rows_of_trees(tmp_path):
     assert growth < growth_in_memory / 3
 
 
-@pytest.mark.parametrize("method", [Unison(members=1, hidden=8), Logistic()], ids=repr)
+@pytest.mark.parametrize("method", [Unison(members=1, hidden=8), MLP(hidden=8)], ids=repr)
 @pytest.mark.parametrize("room", [10**6, 20], ids=["all", "few"])
 def test_test_labels_are_hidden(tmp_path, monkeypatch, method, room):
     seen, reset = [], on_disk.reset
@@ -229,16 +222,20 @@ def test_test_labels_are_hidden(tmp_path, monkeypatch, method, room):
 
 def test_only_methods_of_rows_are_taken(tmp_path):
     names = disk_methods()
-    assert set(names) == {"unison", "iceberg", "mlp", "logistic", "boosting"}
+    assert set(names) == {"unison", "iceberg", "mlp", "boosting"}
     disk = opened(toy(60, 100, 4, 2), tmp_path / "graph")
     task = split_of(disk)
     with pytest.raises(
         ValueError, match="GCN needs the whole graph in memory; for a graph on disk"
     ):
         disk.fit(GCN(), task)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(on_disk, "LARGEST", 10)
+        with pytest.raises(ValueError, match="engine must be lightgbm for a graph on disk"):
+            disk.fit(Boosting(hops=0), task, progress=False)
     with pytest.raises(ValueError, match="loss must not be 'renode'"):
         disk.fit(IceBerg(loss="renode"), task, progress=False)
-    method = disk.fit(Logistic(max_epochs=1), task, progress=False)
+    method = disk.fit(MLP(max_epochs=1), task, progress=False)
     wider = opened(toy(60, 100, 5, 2), tmp_path / "wider")
     with pytest.raises(ValueError, match="must have 4 features as in training, got 5"):
         list(wider.predict(method))

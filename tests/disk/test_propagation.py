@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch.nn.functional import pad
 
 from evengraph.datasets import toy
-from evengraph.disk import learners, pack_graph
+from evengraph.disk import pack_graph
 from evengraph.disk import propagation as propagation_room
 from evengraph.disk.learners import LEARNERS
 from evengraph.disk.propagation import (
@@ -25,9 +25,9 @@ from evengraph.disk.propagation import (
     view_tables,
 )
 from evengraph.disk.tables import features, row_slices
-from evengraph.methods import Boosting, Logistic
+from evengraph.methods import Boosting
 from evengraph.nn.members import Components, Diffusion, Views
-from evengraph.ops.features import Scaling, with_log_degree
+from evengraph.ops.features import with_log_degree
 from evengraph.ops.sparse import (
     diffuse,
     neighbour_means,
@@ -213,21 +213,6 @@ def test_means_of_features_and_degrees(tmp_path):
         assert torch.equal(table.read(ALL), expected)
     bare = LEARNERS[Boosting](Boosting(hops=2), space).tables(table_of(x))
     assert [table.shape for table in bare.values()] == [(60, 5)] * 3
-
-
-def test_scaling_in_passes(tmp_path, monkeypatch):
-    monkeypatch.setattr(learners, "row_slices", lambda size: row_slices(size, 7))
-    matrix, x = random_matrix(60, 4, seed=0), normal(60, 5, dtype=torch.float32)
-    x[:, 2] = (x[:, 2] > 2).float()
-    learner = LEARNERS[Logistic](
-        Logistic(hops=1, degree=True), Workspace(Arrays(matrix), tmp_path, 10**6)
-    )
-    mean = learner.fit_tables(table_of(x))["mean_1"]
-    own = with_log_degree(x, matrix)
-    expected = Scaling.of(own)
-    assert all(torch.equal(*pair) for pair in zip(learner.method.scaling_, expected, strict=True))
-    scaled = neighbour_means(matrix, CPU) @ expected(own)
-    assert torch.equal(mean.read(slice(3, 9), slice(1, 3)), scaled[3:9, 1:3])
 
 
 NODES = 90

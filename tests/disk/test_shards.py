@@ -163,11 +163,11 @@ def test_rare_classes_keep_their_nodes_and_notes_count_rows():
     assert fair_sizes([1000, 3, 50], 100) == [49, 3, 48]
     assert fair_sizes([5, 6], 100) == [5, 6]
     task = Natural(train=0.5, val=0.2)(toy(1000, 2000, 4, 3), seed=0)
-    nodes = sample_nodes(task, 0, train=90, val=90, others=90)
+    nodes = sample_nodes(task, 0, train=90, val=90)
     assert torch.equal(nodes, nodes.unique())
     part = select_nodes(task, nodes)
     assert (int(part.train.sum()), int(part.val.sum())) == (90, 90)
-    assert len(nodes) == 270
+    assert len(nodes) == 180
     assert torch.equal(part.graph.y, task.graph.y[nodes])
     plan = RowPlan.of(task, room=400, epochs=10, drawn=(100, 10), validated=50, seed=0)
     assert plan_note(task, plan) == (

@@ -1,7 +1,7 @@
 """How methods learn from rows of tables on disk, and predict them: an adapter for each.
 
 What a method does once its features are propagated needs the rows of nodes and no edges. Networks
-draw rows from shards, LightGBM reads them in passes, other methods get as many as fit in memory.
+draw rows from shards, LightGBM reads them in passes.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from evengraph.disk.propagation import (
     degree_table,
     view_tables,
 )
-from evengraph.disk.tables import DerivedTable, JoinedTable, Table, row_slices
-from evengraph.methods import MLP, Boosting, IceBerg, Logistic, Method, Unison
+from evengraph.disk.tables import DerivedTable, JoinedTable, Table
+from evengraph.methods import MLP, Boosting, IceBerg, Method, Unison
 from evengraph.methods.bases.network import above_mean, double_balancing_epoch, pseudo_label_loss
 from evengraph.methods.boosting import (
     CHUNK,
@@ -44,7 +44,6 @@ from evengraph.methods.unison import LABELLED, vote_logits
 from evengraph.metrics.multiclass import rare_class, score_validation_rows
 from evengraph.nn.members import HOPS, ego_share
 from evengraph.nn.networks import GraphNetwork, Inputs, PlainNetwork
-from evengraph.ops.features import Scaling, join_parts, sample_step
 from evengraph.ops.losses import labelled_loss
 from evengraph.ops.sparse import Sparse, sparsify
 from evengraph.ops.synthesis import Propagation
@@ -317,80 +316,28 @@ def _identity(size: int, device: torch.device) -> Sparse:
     return Sparse.from_scipy(sp.identity(size, format="csr"), device)
 
 
-class _Hops(Learner[M]):
-    """A method on features and means over neighbours."""
-
-    def __init__(self, method: M, space: Workspace) -> None:
-        super().__init__(method, space)
-        self.hops: int = method.hops  # type: ignore[attr-defined]
-        self.degree = method.degree and self.hops > 0  # type: ignore[attr-defined]
-
-    def row_width(self, num_features: int) -> int:
-        """Features and degree, and their mean per hop."""
-        return (1 + self.hops) * (num_features + 1)
-
-    def tables(self, x: Table) -> dict[str, Table]:
-        """Features, degree and means of prepared features."""
-        tables, own, space = {"features": x}, self._prepared(self._own(x)), self.space
-        if self.degree:
-            tables["log_degree"] = degree_table(space.links)
-        for hop in range(1, self.hops + 1):
-            tables[f"mean_{hop}"] = space.propagate(own, Walk("mean", hop), f"means, hop {hop}")
-        return tables
-
-    def _own(self, x: Table) -> Table:
-        """The features of a node, and its log degree."""
-        return JoinedTable([x, degree_table(self.space.links)]) if self.degree else x
-
-    def _prepared(self, own: Table) -> Table:
-        """What means are taken of."""
-        return own
-
-
-class _Logistic(_Hops[Logistic]):
-    """Logistic regression on rows in memory."""
-
-    def fit_tables(self, x: Table) -> dict[str, Table]:
-        """Features and means; the scaling is measured in one pass."""
-        own = self._own(x)
-        sample = torch.arange(0, own.shape[0], sample_step(*own.shape))
-        blocks = map(own.read, row_slices(own.shape[0]))
-        self.method.scaling_ = Scaling.measure(own.read(sample), blocks)
-        return self.tables(x)
-
-    def _prepared(self, own: Table) -> Table:
-        scaling, width = self.method.scaling_, own.shape[1]
-        parts = [part.float() for part in scaling]
-        return DerivedTable(
-            own, lambda rows, some: scaling(rows)[:, some], width, "rescaled", *parts
-        )
-
-    def fit_rows(self, task: Task, rows: Rows) -> None:
-        nodes = (task.train | task.val).nonzero().squeeze(1)
-        parts = self._parts({name: values[nodes] for name, values in rows.items()})
-        table, factors = parts[0].numpy(), np.ones(parts[0].shape[1])
-        if len(parts) > 1:
-            table, factors = join_parts([part.numpy() for part in parts])
-        self.method.select(task, nodes, table, torch.from_numpy(factors).double())
-
-    def row_logits(self, rows: Rows) -> Tensor:
-        weights, bias = self.method.weights_[:, :-1].t().float(), self.method.weights_[:, -1]
-        return torch.cat(self._parts(rows), dim=1) @ weights + bias.float()
-
-    def _parts(self, rows: Rows) -> list[Tensor]:
-        """The node's own columns, scaled, and the means."""
-        own = [rows[name] for name in ("features", "log_degree") if name in rows]
-        means = [part for name, part in rows.items() if name.startswith("mean_")]
-        return [self.method.scaling_(torch.cat(own, dim=1)), *means]
-
-
-class TreeLearner(_Hops[Boosting]):
+class TreeLearner(Learner[Boosting]):
     """Trees on rows in memory; by LightGBM, which takes blocks, also on rows read in passes."""
 
     def __init__(self, method: Boosting, space: Workspace) -> None:
         super().__init__(method, space)
         if method.context and method.hops:
             raise ValueError("context must be False for a graph on disk: it needs all edges.")
+
+    def row_width(self, num_features: int) -> int:
+        """Features and degree, and their mean per hop."""
+        return (1 + self.method.hops) * (num_features + 1)
+
+    def tables(self, x: Table) -> dict[str, Table]:
+        """Features, degree and means of both."""
+        tables, own, hops = {"features": x}, x, self.method.hops
+        if self.method.degree and hops:
+            tables["log_degree"] = degree = degree_table(self.space.links)
+            own = JoinedTable([x, degree])
+        for hop in range(1, hops + 1):
+            walk = Walk("mean", hop)
+            tables[f"mean_{hop}"] = self.space.propagate(own, walk, f"means, hop {hop}")
+        return tables
 
     def fit_rows(self, task: Task, rows: Rows) -> None:
         """Grow trees on rows in memory."""
@@ -421,6 +368,8 @@ class TreeLearner(_Hops[Boosting]):
         The graph of the task has labels alone; `nodes` are its rows of the tables, (n,).
         """
         method, table = self.method, JoinedTable(list(tables.values()))
+        if method.engine != "lightgbm":
+            raise ValueError("engine must be lightgbm for a graph on disk that exceeds the memory.")
         size = block_rows(table.shape[1], self.space.memory)
 
         def rows(part: str, columns: Tensor) -> RowBlocks:
@@ -511,7 +460,6 @@ LEARNERS: dict[type[Method], type[Learner[Any]]] = {
     Unison: _Unison,
     IceBerg: _IceBerg,
     MLP: _MLP,
-    Logistic: _Logistic,
     Boosting: TreeLearner,
 }
 """The adapter of each method that graphs on disk can be used with."""

@@ -49,7 +49,7 @@ from evengraph.training import Callback, History
 from evengraph.training.loop import Checkpoint
 from evengraph.training.ranks import ALONE, Ranks
 
-LARGEST = 2**18  # rows in memory of each kind, for methods that need all of them at once
+LARGEST = 2**18  # nodes of a graph that is seen as a whole
 SMALLEST = 2**10
 SHARE = 0.35  # of the memory for these rows
 COPIES = 2.5  # of a row: as it was read, and in the shape to learn from
@@ -63,8 +63,8 @@ MIN_MEMORY = 32 * 2**20  # to work from disk, besides Python and torch
 SUFFIXES = (".csv", ".parquet", ".npy")
 
 
-def sample_nodes(task: Task, seed: int, *, train: int, val: int, others: int = 0) -> Tensor:
-    """Up to so many nodes of each kind, ascending.
+def sample_nodes(task: Task, seed: int, *, train: int, val: int) -> Tensor:
+    """Up to so many labelled nodes of each kind, ascending.
 
     Of the training nodes, rare classes keep all; the others share what is left.
     """
@@ -79,8 +79,6 @@ def sample_nodes(task: Task, seed: int, *, train: int, val: int, others: int = 0
     sizes = enumerate(fair_sizes(task.class_counts.tolist(), train))
     parts = [sample(task.train_nodes[labels == label], size) for label, size in sizes]
     parts.append(sample(task.val_nodes, val))
-    if others:
-        parts.append(sample((~task.train & ~task.val).nonzero().squeeze(1), others))
     return torch.cat(parts).sort().values
 
 
@@ -126,16 +124,12 @@ def plan_note(task: Task, plan: RowPlan) -> str:
 
 
 def sampling_notes(task: Task, part: Task) -> list[str]:
-    """A sentence about the rows that training had in memory, if these are not all."""
-    others = int((~part.train & ~part.val).sum())
-    labelled = int((task.train | task.val).sum())
-    if part.graph.num_nodes == (task.graph.num_nodes if others else labelled):
+    """A sentence about the rows that trees are grown on, if these are not all."""
+    if part.graph.num_nodes in (task.graph.num_nodes, int((task.train | task.val).sum())):
         return []
     masks = (("training", part.train, task.train), ("validation", part.val, task.val))
     counts = [f"{int(a.sum()):,} of {int(b.sum()):,} {kind} nodes" for kind, a, b in masks]
-    if not others:  # rows are read in passes
-        return [f"Rows to learn from: {' and '.join(counts)}; more memory allows for more."]
-    return [f"Rows in memory: {', '.join(counts)}, and {others:,} others."]
+    return [f"Rows to learn from: {' and '.join(counts)}; more memory allows for more."]
 
 
 def without_features(labels: Tensor, num_features: int) -> Data:
@@ -218,8 +212,8 @@ class DiskGraph:
 
         Features are propagated in blocks. A graph of few nodes is then seen as a whole, and the
         result is that of `Method.fit`. Of a larger one, networks see all labelled rows in shards,
-        LightGBM sees them in passes, and others get a sample of each kind of rows. Several
-        processes have a share of the rows each, and the result of one.
+        LightGBM sees them in passes. Several processes have a share of the rows each, and the
+        result of one.
 
         Training is saved every few seconds. After a kill, the same call resumes.
         """
@@ -232,16 +226,12 @@ class DiskGraph:
         options = {"seed": seed, "on_epoch": on_epoch, "progress": progress}
         if isinstance(learner, NetworkLearner) and not fits:
             self._fit_shards(learner, hide_others(task), room, options)
-        elif isinstance(learner, TreeLearner) and learner.method.engine == "lightgbm" and not fits:
+        elif isinstance(learner, TreeLearner) and not fits:
             train, val = learner.streamed_rows(self.x.shape[1], task.num_classes)
             nodes = sample_nodes(task, seed, train=train, val=val)
             self._fit_part(learner, task, nodes, options, learner.fit_streamed)
-        elif fits:
-            self._fit_part(learner, task, torch.arange(task.graph.num_nodes), options)
         else:
-            most = min(room, LARGEST)
-            nodes = sample_nodes(task, seed, train=most, val=most, others=most)
-            self._fit_part(learner, task, nodes, options)
+            self._fit_part(learner, task, torch.arange(task.graph.num_nodes), options)
         return method
 
     def _fit_part(
