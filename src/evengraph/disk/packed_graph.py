@@ -19,7 +19,6 @@ from numpy.typing import DTypeLike, NDArray
 
 from evengraph.core.errors import first_line, one_line_errors, short
 from evengraph.core.lazy import PACKED
-from evengraph.core.machine import parse_size
 from evengraph.core.text import html_table
 from evengraph.tables.columns import TableColumns
 from evengraph.tables.feature_encoder import FeatureEncoder
@@ -354,24 +353,6 @@ class PackedGraph:
         arrays, names = self.header["arrays"], ("indptr", "indices", "edge_weight")
         hashes = [arrays[name]["sha256"] for name in names if name in arrays]
         return sha256("\n".join(hashes).encode()).hexdigest()
-
-    def row_blocks(
-        self, memory: str | int, *, row_bytes: int | None = None, edge_bytes: int | None = None
-    ) -> Iterator[slice]:
-        """Slices of rows that cover all nodes in order, each within a limit of memory.
-
-        A node with more neighbours than fit gets a block of its own.
-
-        Args:
-            memory: Bytes per block, or such as `512MB`.
-            row_bytes: Bytes per node. Default: its features in float32, and 8 for `indptr`.
-            edge_bytes: Bytes per entry of `indices`. Default: its size, and that of the weight.
-        """
-        if row_bytes is None:
-            row_bytes = 8 + 4 * self.num_features
-        if edge_bytes is None:
-            edge_bytes = self.indices.itemsize + (0 if self.edge_weight is None else 4)
-        return fitting_rows(self.indptr, parse_size(memory), row_bytes, edge_bytes)
 
 
 def fitting_rows(

@@ -339,7 +339,8 @@ class Method(ABC):
         A method with several stages, one of them the main one, calls it once per stage. The
         method's `max_epochs` bounds every stage; after Ctrl-C, later stages take no steps.
         """
-        params = self._training_params()
+        names = ("learning_rate", "weight_decay", "max_epochs", "patience")
+        params: dict[str, Any] = {name: getattr(self, name) for name in names}
         if max_epochs is not None:
             params["max_epochs"] = min(max_epochs, self.max_epochs)
         if patience is not None:
@@ -350,11 +351,6 @@ class Method(ABC):
         params |= {"ranks": self._ranks, "checkpoint": self._checkpoint}
         self.history_.append(train(module, epoch, **params))
         return self.history_[-1]
-
-    def _training_params(self) -> dict[str, Any]:
-        """The parameters of training, by name."""
-        names = ("learning_rate", "weight_decay", "max_epochs", "patience")
-        return {name: getattr(self, name) for name in names}
 
     def _train_in_steps(
         self, steps: Iterator[tuple[Tensor, Tensor]], patience: int | None = None
