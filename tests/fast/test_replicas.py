@@ -8,7 +8,6 @@ import torch
 from evengraph.fast.replicas import (
     Fit,
     batching,
-    can_replicate,
     fit_as_batch,
     runs_in_memory,
     share_batch,
@@ -151,7 +150,6 @@ def test_noise_and_what_follows_do_not_depend_on_company(make, monkeypatch):
 
 
 def test_a_cpu_trains_one_run_at_a_time():
-    assert not can_replicate(torch.device("cpu"))
     assert not fit_as_batch(GCN(), small_task(), seed=0)
 
 

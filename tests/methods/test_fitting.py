@@ -25,7 +25,7 @@ def test_many_fits_equal_single_ones():
 @pytest.fixture
 def as_on_a_card(monkeypatch):
     """Let runs share the CPU, as they would share a card."""
-    monkeypatch.setattr("evengraph.methods.bases.fitting.can_replicate", lambda device: True)
+    monkeypatch.setattr("evengraph.methods.bases.fitting.has_kernels", lambda device: True)
 
 
 def runs(count, **fields):

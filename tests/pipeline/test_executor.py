@@ -253,7 +253,7 @@ def test_a_run_that_ctrl_c_cut_short_is_not_stored(path, monkeypatch):
 @pytest.fixture
 def batched(monkeypatch):
     """An executor that trains side by side whatever can be."""
-    monkeypatch.setattr(module, "can_replicate", lambda device: True)
+    monkeypatch.setattr(module, "has_kernels", lambda device: True)
     return Executor(batch=True)
 
 

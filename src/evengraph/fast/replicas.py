@@ -59,11 +59,6 @@ def batching(method: Any) -> type[Batch] | None:
     return found
 
 
-def can_replicate(device: torch.device) -> bool:
-    """Whether runs can be trained as one batch: on a GPU, with Triton installed."""
-    return has_kernels(device)
-
-
 def share_batch(one: Any, other: Any) -> bool:
     """Whether two methods can be fitted in one batch on the same graph."""
     return (
@@ -76,7 +71,7 @@ def share_batch(one: Any, other: Any) -> bool:
 def fit_as_batch(method: Any, task: Task, seed: int) -> bool:
     """Fit one method as a batch of one if possible; return whether it was."""
     kind = batching(method)
-    if kind is None or not can_replicate(task.graph.x.device):
+    if kind is None or not has_kernels(task.graph.x.device):
         return False
     train_batch(kind([Fit(method, task, seed)]))
     return True

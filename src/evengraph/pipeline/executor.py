@@ -29,7 +29,7 @@ from evengraph.core.machine import end_with_parent, return_freed_memory
 from evengraph.core.task import Record, Task
 from evengraph.core.threads import usable_cores
 from evengraph.datasets import load
-from evengraph.fast.replicas import batching, can_replicate
+from evengraph.fast.replicas import batching
 from evengraph.methods import Method, fit_many
 from evengraph.methods.bases.fitting import SLOTS
 from evengraph.metrics.binary import precision_recall_points
@@ -37,6 +37,7 @@ from evengraph.metrics.decisions import BEST_F1, Rule
 from evengraph.metrics.evaluation import Predictions, agreement_bands, reported
 from evengraph.metrics.multiclass import criterion, validation_score
 from evengraph.metrics.registry import METRICS
+from evengraph.ops.sparse import has_kernels
 from evengraph.pipeline.sources import GraphOnDisk
 from evengraph.splits import SplitProtocol
 from evengraph.training import Callback, History
@@ -356,7 +357,7 @@ class Executor:
 
         Returns whether there was time for all jobs. Ctrl-C raises KeyboardInterrupt.
         """
-        if self.batch and can_replicate(torch.device(self.device)):
+        if self.batch and has_kernels(torch.device(self.device)):
             batchable = [job for job in jobs if batching(job.method) is not None]
             try:
                 self._fit_batch(self.journal.claim(batchable), partial(self._end, on_end=on_end))

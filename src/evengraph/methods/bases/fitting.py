@@ -9,12 +9,12 @@ from evengraph.core.task import Task
 from evengraph.fast.replicas import (
     Fit,
     batching,
-    can_replicate,
     runs_in_memory,
     share_batch,
     train_batch,
 )
 from evengraph.methods.bases.method import Method, check_memory, check_task, reset, same_graph
+from evengraph.ops.sparse import has_kernels
 from evengraph.training.loop import count_bar
 
 SLOTS = 64  # fits that are trained at a time
@@ -99,7 +99,7 @@ def _groups(fits: Sequence[Fit], slots: int) -> list[list[int]]:
     groups: list[list[int]] = []
     seen = [fit.task.graph if fit.task.past is None else fit.task.past for fit in fits]
     for index, fit in enumerate(fits):
-        for group in groups if can_replicate(fit.task.graph.x.device) else ():
+        for group in groups if has_kernels(fit.task.graph.x.device) else ():
             first = fits[group[0]]
             if (
                 len(group) < min(slots, runs_in_memory(fit))
