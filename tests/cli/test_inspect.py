@@ -56,6 +56,8 @@ def test_looking_first_names_classes_and_leaks(shop, capsys):
     found = json.loads((shop / "look" / "inspect.json").read_text())
     assert any("copy" in json.dumps(leak) for leak in found["leaks"])
     assert found["commands"][0].endswith("--drop copy --save model")
+    assert call("run", "shop", *COLUMNS, *LOGISTIC, "--out", "result") == 0
+    assert "Warning: Column 'copy=honest' alone almost determines" in capsys.readouterr().err
     assert call("inspect", "shop", *COLUMNS, "--drop", "copy", "--out", "look") == 0
     assert not json.loads((shop / "look" / "inspect.json").read_text())["leaks"]
 

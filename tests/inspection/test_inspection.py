@@ -392,6 +392,50 @@ def test_leaks_of_a_table():
     assert kinds(frame.assign(topic="")) == {}
 
 
+UNKNOWN = SOME < 0
+FRAUD = (SOME == 1) & (np.random.default_rng(2).random(600) < 0.9)  # most of the labelled
+
+
+@pytest.mark.parametrize(
+    ("cells", "found"),
+    [
+        (np.where(FRAUD, np.arange(600) % 4 + 3, np.arange(600) % 3), "3 to 6"),
+        (np.where(FRAUD, "open", "none"), "'open'"),
+        ([f"2024-01-{place % 28}:{place}" if f else "" for place, f in enumerate(FRAUD)], "filled"),
+        # honest: nodes without a label have them as well, or nodes of other classes
+        (np.where(FRAUD | (UNKNOWN & (LABELS == 1)), 3, np.arange(600) % 3), None),
+        (np.where(UNKNOWN, 0, np.arange(600) % 4 + 3), None),
+        ([f"word {place}" for place in range(600)], None),
+    ],
+)
+def test_values_that_only_labelled_nodes_of_a_class_have(cells, found):
+    cells = np.asarray(cells)
+    plain = {"topic": np.where(UNKNOWN, "", LABELS.astype(str)), "key": np.arange(600).astype(str)}
+    frame = pytest.importorskip("pandas").DataFrame(plain | {"told": cells.astype(str)})
+    kinds = [leak for leak in leaks_in_table(frame, "topic", "key") if leak.kind == "unseen"]
+    assert len(kinds) == (found is not None)
+    for leak in kinds:
+        size, others = int((SOME == 1).sum()), int(((SOME >= 0) & (SOME != 1)).sum())
+        assert leak.values.startswith(found)
+        assert leak.counts == (int(FRAUD.sum()), size, 0, others, 0, int(UNKNOWN.sum()))
+        assert leak.class_name == "1"
+    if cells.dtype.kind in "iu":
+        assert {leak.kind for leak in leaks([cells])} == ({"unseen"} if found else set())
+
+
+def test_a_score_that_is_too_good_is_doubted():
+    graph = Data(edge_index=torch.zeros(2, 0, dtype=torch.long), num_nodes=600)
+    graph.y = torch.from_numpy(np.where(UNKNOWN, -1, LABELS == 1).astype(np.int64))
+    graph.x = torch.from_numpy(np.stack([FRAUD, RNG.random(600)], 1)).float()
+    (warning,) = eg.inspection.leak_warnings(graph, ["told", "other"])
+    assert warning.startswith("Column 'told': ")
+    scores = {"positive_average_precision": 94.9, "balanced_accuracy": 99.9}
+    assert eg.inspection.doubt(graph, scores) == ""
+    text = eg.inspection.doubt(graph, {"positive_average_precision": 97.0}, ["told", "other"])
+    assert "average precision of 97.0" in text
+    assert "Column 'told' alone removes" in text
+
+
 def test_a_column_that_is_not_there():
     frame = table()
     with pytest.raises(ValueError, match=r"column 'Topic'; it has: key, topic, amount"):
@@ -540,6 +584,7 @@ NO_EDGES = {
     "components": {"count": 1000, "unlabelled": 648, "unlabelled_nodes": 648},
 }
 LEAKS = tuple(Leak(column=f"c{n}", kind="class", class_name="fine") for n in range(40))
+COUNTS = {"values": "3 to 6", "counts": (11, 12, 0, 340, 0, 648)}
 CASES = {
     "less uneven": {"labels": {"ratio": 9.94}},
     "just very uneven": {"labels": {"ratio": 10.0}},
@@ -569,6 +614,8 @@ CASES = {
     "a constant beside text": {"features": {"count": 266, "hashed": 256, "constant": 1}},
     "a leak": {"leaks": (Leak(column="y", kind="label"),)},
     "a copy": {"leaks": (Leak(column="feature 17", kind="copy"),)},
+    "unseen": {"leaks": (Leak(column="y", kind="unseen", class_name="fraud", **COUNTS),)},
+    "classes spelled in two ways": {"labels": {"names": ("fraud", "Fraud")}},
     "an id": {"leaks": (Leak(column="row", kind="id"),)},
     "many leaks": {"leaks": LEAKS},
 }

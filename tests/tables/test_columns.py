@@ -248,6 +248,13 @@ def test_nothing_is_asked_where_two_classes_would_not_remain(values):
     assert encode(values)[2] == []
 
 
+def test_labels_that_differ_in_case_are_asked_about():
+    notes = encode(["Fraud", "fraud ", "fraud", "no", "not", "n o"] * 3)[2]
+    words = "differ only in case or spaces and count as different classes; if they mean the same"
+    names = ("'Fraud' (3 nodes) and 'fraud' (6 nodes)", "'n o' (3 nodes) and 'no' (3 nodes)")
+    assert notes == [f"Labels {n} {words}, spell them alike in the table." for n in names]
+
+
 def test_one_note_for_all_rare_classes():
     notes = encode(["a", "a", "b"] + ["x", "y"] * 9)[2]
     assert notes == [

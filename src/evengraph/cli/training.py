@@ -55,6 +55,11 @@ def train_methods(
     for path in files.folders.values() if files else ():
         check_folder(path)
     _announce(plan, presets, executor.device)
+    if source.tables is not None:
+        from evengraph.inspection import leak_warnings
+
+        for text in leak_warnings(source.graph, source.tables.encoder.names):
+            print_sentence(f"Warning: {escape(text)}", err)
     with Display(plan) as display:
         if not plan.several:  # a comparison may train in other processes
             executor = replace(executor, on_start=display.start)
@@ -223,6 +228,11 @@ def _finish(
         out.print()
         out.print(table)
     out.print()
+    if (tables := files.source.tables) is not None:
+        from evengraph.inspection import doubt
+
+        if text := doubt(plan.graph, result["mean"], tables.encoder.names):
+            print_sentence(f"Warning: {escape(text)}")
     print_notes(result_notes([result]))
     out.print()
     for line in lines:

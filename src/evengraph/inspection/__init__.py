@@ -1,5 +1,11 @@
 """Inspect a graph before training: classes, edges, reach, features and leaks."""
 
-from evengraph.inspection.inspection import Finding, Inspection, inspect_graph
+from evengraph.inspection.inspection import (
+    Finding,
+    Inspection,
+    doubt,
+    inspect_graph,
+    leak_warnings,
+)
 
-__all__ = ["Finding", "Inspection", "inspect_graph"]
+__all__ = ["Finding", "Inspection", "doubt", "inspect_graph", "leak_warnings"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 from evengraph.core.errors import ArgumentError
 from evengraph.core.task import edge_weight
 from evengraph.inspection.measures import (
+    SUSPICIOUS,
     Bools,
     Components,
     Degrees,
@@ -39,7 +40,8 @@ from evengraph.inspection.measures import (
 )
 from evengraph.methods import METHODS
 from evengraph.metrics.multiclass import has_rare_class
-from evengraph.tables.columns import doubtful_classes
+from evengraph.metrics.registry import METRICS
+from evengraph.tables.columns import alike_classes, doubtful_classes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,6 +157,40 @@ def inspect_graph(
     return replace(inspection, findings=find(inspection), recommendation=recommend(inspection))
 
 
+def leak_warnings(graph: Data, names: Sequence[str] = ()) -> list[str]:
+    """What `inspect_graph` warns of in the features, which `names` belong to, before a run."""
+    leaks, features = _feature_leaks(graph, names)
+    found = _about_leaks(leaks, features)
+    return [capitalise(text) for level, text in found if level == "warning"]
+
+
+def doubt(graph: Data, scores: Mapping[str, Any], names: Sequence[str] = ()) -> str:
+    """A warning of test scores, in percent, that are too good to be taken on trust, or nothing."""
+    labels, _ = _labels(graph, None)
+    rare = has_rare_class(np.bincount(labels[labels >= 0]).tolist())
+    metric = "positive_average_precision" if rare else "balanced_accuracy"
+    score = scores.get(metric)
+    if score is None or score < TOO_GOOD:
+        return ""
+    text = f"A {METRICS[metric].title} of {score:.1f} is rare in practice: check that every feature"
+    leaks = [leak for leak in _feature_leaks(graph, names, NOTABLE)[0] if leak.strength is not None]
+    text += " is known before the label is."
+    if leaks:
+        best = max(leaks, key=lambda leak: leak.strength or 0.0)
+        text += f" {capitalise(_column(best))} alone removes {best.strength:.0%} of the error."
+    return text
+
+
+def _feature_leaks(
+    graph: Data, names: Sequence[str], least: float = SUSPICIOUS
+) -> tuple[list[Leak], Features]:
+    (labels, known), x = _labels(graph, None), _features(graph)
+    number = int(labels.max()) + 1
+    features, columns = measure_features(x, labels, known, number)
+    classes = [str(c) for c in graph.get("class_names") or map("class {}".format, range(number))]
+    return leaks_in_features(x, columns, labels, classes, names, least), features
+
+
 def _labels(graph: Data, labelled: Tensor | None) -> tuple[Ints, Bools]:
     """The label of each node, and whether it may be used."""
     if graph.edge_index is None:
@@ -213,6 +249,8 @@ OUT_OF_REACH = 0.25  # share of nodes too far from a class that makes it under-r
 MANY_CUT_OFF = 0.05  # share of nodes without neighbours, or in components without a label
 MANY_DUPLICATES = 0.01  # share of nodes with the features of another
 FEW_DISTINCT = 0.5  # share of duplicates from which the features are simply few
+TOO_GOOD = 95.0  # percent on test nodes that real features hardly reach
+NOTABLE = 0.3  # share of the error from which a column is named as a reason
 MOST_LISTED = 5  # findings of one kind; further ones are summarised
 ON_EDGES = ("neighbours", "reach", "parts")  # topics of which there is nothing to say without edges
 LEAK_TEXTS = {
@@ -221,6 +259,13 @@ LEAK_TEXTS = {
     "class": (
         "warning",
         "{0} alone almost determines {1}: remove it unless it will be known for new nodes as well.",
+    ),
+    "unseen": (
+        "warning",
+        "{0}: {counts[0]:,} of {counts[1]:,} labelled nodes of {1} have values{values} that "
+        "{counts[2]:,} of {counts[3]:,} other labelled and {counts[4]:,} of {counts[5]:,} "
+        "unlabelled nodes have. It may have been filled in once the label was known: remove it "
+        "unless it will be known for new nodes as well.",
     ),
     "id": ("note", "{0} has a different value in every row, like an id: remove it."),
 }
@@ -274,6 +319,8 @@ def _about_doubtful_classes(labels: Labels) -> Sentences:
     if words := doubtful_classes(labels.names):
         text = f"Class {join_names(words)} may mean unlabelled, but counts as a class here: if it "
         yield "warning", f"{text}does, set --unlabelled first, since every number will change."
+    for text in alike_classes(dict(zip(labels.names, labels.labelled, strict=True))):
+        yield "warning", text
 
 
 def _about_leaks(leaks: Sequence[Leak], features: Features) -> Sentences:
@@ -282,12 +329,14 @@ def _about_leaks(leaks: Sequence[Leak], features: Features) -> Sentences:
     for kind, (level, text) in LEAK_TEXTS.items():
         columns = [leak for leak in leaks if leak.kind == kind]
         for leak in columns[:MOST_LISTED]:
-            column = (
-                leak.column if leak.column.startswith("feature ") else f"column {leak.column!r}"
-            )
-            yield level, text.format(column, _class(leak.class_name or ""))
+            words = {"values": f" ({leak.values})" if leak.values else "", "counts": leak.counts}
+            yield level, text.format(_column(leak), _class(leak.class_name or ""), **words)
         if more := [leak.column for leak in columns[MOST_LISTED:]]:
             yield level, f"The same holds for {len(more)} more: {join_names(more)}."
+
+
+def _column(leak: Leak) -> str:
+    return leak.column if leak.column.startswith("feature ") else f"column {leak.column!r}"
 
 
 def _about_classes(labels: Labels) -> Sentences:

@@ -390,7 +390,10 @@ MOST_VALUES = 64  # a column with more distinct values is cut into this many ran
 LEAST_IN_RANGE = 5
 LEAST_EVIDENCE = 10  # labelled nodes of a class below which a perfect fit may be luck
 DENSE = 2**20  # pairs of a group and a class that are counted in an array
-MOST_ROWS = 20_000  # labelled rows to use; more would not change the result
+MOST_ROWS = 20_000  # rows to use, labelled and unlabelled each; more would not change the result
+LEAST_SHARE = 0.5  # of a class must have values that no unlabelled node has
+LEAST_EXPECTED = 10  # unlabelled nodes that should have them, if classes were as among the labels
+RARELY = 0.1  # as often as in the class: what unlabelled and other nodes may have of them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -398,23 +401,40 @@ class Leak:
     """A column that should not be among the features."""
 
     column: str
-    kind: str  # "copy" of the label, predicts the "label" or one "class", or looks like an "id"
+    # "copy" of the label, predicts the "label" or one "class", looks like an "id", or has values in
+    # one class that are "unseen" among unlabelled nodes
+    kind: str
     strength: float | None = None  # share of the error that it removes, for "label" and "class"
     class_name: str | None = None  # the class that it predicts
+    values: str | None = None  # those unseen, in words
+    # labelled nodes of the class that have these, of how many; all others alike; unlabelled alike
+    counts: tuple[int, ...] | None = None
 
 
 def leaks_in_features(
-    x: Matrix, columns: Columns, labels: Ints, names: Sequence[str], column_names: Sequence[str]
+    x: Matrix,
+    columns: Columns,
+    labels: Ints,
+    names: Sequence[str],
+    column_names: Sequence[str],
+    least: float = SUSPICIOUS,
 ) -> list[Leak]:
-    """Check every column of x by itself; labels are -1 for nodes whose class may not be used."""
-    rows = sample_rows(labels, len(names))
-    classes = labels[rows]
+    """Check every column of x by itself; labels are -1 for nodes whose class may not be used.
+
+    A column leaks that removes at least a share of `least` of the error.
+    """
+    rows, unlabelled = sample_rows(labels, len(names)), _sample_unlabelled(labels)
+    classes, every = labels[rows], np.concatenate([rows, unlabelled])
     leaks = list[Leak]()
     for start in range(0, x.shape[1], BLOCK):
-        block = np.ascontiguousarray(x[:, start : start + BLOCK][rows].T)
+        block = np.ascontiguousarray(x[:, start : start + BLOCK][every].T)
         for index, values in enumerate(block, start):
             name = column_names[index] if column_names else f"feature {index}"
-            leak = _label_leak(name, _filled_groups(values, len(names)), classes, names)
+            groups = _filled_groups(values[: len(rows)], len(names))
+            leak = _label_leak(name, groups, classes, names, least)
+            if leak is None and len(unlabelled):
+                groups = _filled_groups(values, len(names))
+                leak = _unseen_leak(name, groups, labels[every], names)
             if leak is None and _evenly_spaced(x, columns, index):
                 leak = Leak(column=name, kind="id")
             leaks += [leak] if leak else []
@@ -433,28 +453,104 @@ def leaks_in_table(table: Any, label: str, id: str | None) -> list[Leak]:
     labels, names = pd.factorize(texts.where(texts != ""))
     labels, names = labels.astype(np.int64), [str(name) for name in names]
     rows = sample_rows(labels, len(names))
-    classes = labels[rows]
+    every = np.concatenate([rows, _sample_unlabelled(labels)])
+    wide = np.where(labels[every] < 0, len(names), labels[every])
     leaks = list[Leak]()
     for name, column in table.drop(columns=[label] if id is None else [label, id]).items():
-        leak = None
+        leak, cells = None, _cells(column)
         if names:
-            groups = _groups(column.iloc[rows], len(names))
-            leak = _label_leak(str(name), groups, classes, names)
+            groups = _groups(cells.iloc[rows], len(names))
+            leak = _label_leak(str(name), groups, labels[rows], names)
+        if leak is None and len(every) > len(rows) > 0:
+            part = cells.iloc[every]
+            empty = (part.isna() | (part.astype(object) == "")).to_numpy()
+            # cells that differ may still be filled in for one class alone, such as dates
+            for groups in (_groups(part, len(names)), empty.astype(np.int64)):
+                leak = leak or _unseen_leak(str(name), groups, labels[every], names, part)
         if leak is None and _looks_like_id(column, None if id is None else table[id]):
             leak = Leak(column=str(name), kind="id")
         leaks += [leak] if leak else []
     return leaks
 
 
-def _label_leak(column: str, groups: Ints, classes: Ints, names: Sequence[str]) -> Leak | None:
+def _cells(column: Any) -> Any:
+    """A column of a table, as numbers if all its cells are."""
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_datetime64_any_dtype(column):
+        return column
+    filled = column.notna() & (column.astype(object) != "")
+    numbers = pd.to_numeric(column.where(filled), errors="coerce")  # cells of a file are text
+    return numbers if numbers.notna().sum() == filled.sum() > 0 else column
+
+
+def _sample_unlabelled(labels: Ints) -> Ints:
+    rows = np.flatnonzero(labels < 0)
+    if len(rows) <= MOST_ROWS:
+        return rows
+    return np.sort(np.random.default_rng(0).choice(rows, MOST_ROWS, replace=False))
+
+
+def _unseen_leak(
+    column: str, groups: Ints, labels: Ints, names: Sequence[str], cells: Any = None
+) -> Leak | None:
+    """A class most of which has values that hardly any other node has, labelled or not.
+
+    Unlabelled nodes, -1 in `labels`, are a mixture of the classes, so what most of a class has must
+    be found among them, unless they hold none of it or the column was filled in once the label was
+    known. A value that one node has tells nothing.
+    """
+    count, known = len(names), labels >= 0
+    sizes, number = np.bincount(labels[known], minlength=count), int(known.sum())
+    pairs, mine = _distinct(groups[known] * count + labels[known])
+    group, label = np.divmod(pairs, count)
+    width = int(groups.max(initial=0)) + 1
+    rest = np.bincount(groups[known], minlength=width)[group] - mine
+    unlabelled = np.bincount(groups[~known], minlength=width)[group]
+    size, others = sizes[label], number - sizes[label]
+    own = (mine > 1) & (rest * size <= RARELY * mine * others) & (unlabelled <= RARELY * mine)
+    have, also, without = (
+        np.bincount(label[own], part[own], minlength=count) for part in (mine, rest, unlabelled)
+    )
+    expected = (have + also) * (len(labels) - number) / number
+    leaks = (np.minimum(sizes, number - sizes) >= LEAST_EVIDENCE) & (have >= LEAST_SHARE * sizes)
+    leaks &= expected >= LEAST_EXPECTED
+    if not leaks.any():
+        return None
+    best = int(leaks.argmax())
+    chosen = np.isin(groups, group[own & (label == best)])
+    shares = (have[best], sizes[best], also[best], number - sizes[best], without[best])
+    return Leak(
+        column=column,
+        kind="unseen",
+        class_name=names[best],
+        values=None if cells is None else _words_for(cells[chosen]),
+        counts=(*map(int, shares), len(labels) - number),
+    )
+
+
+def _words_for(cells: Any) -> str:
+    """Values in words: numbers as a range, a few texts by name."""
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(cells) and cells.notna().all():
+        low, high = f"{cells.min():g}", f"{cells.max():g}"
+        return low if low == high else f"{low} to {high}"
+    texts = list(dict.fromkeys("empty" if pd.isna(c) or c == "" else repr(c) for c in cells))
+    return " or ".join(texts) if len(texts) < 4 else "filled in"
+
+
+def _label_leak(
+    column: str, groups: Ints, classes: Ints, names: Sequence[str], least: float = SUSPICIOUS
+) -> Leak | None:
     """The leak of a column with these groups of equal values, if there is one."""
     label, by_class, copy = label_signal(groups, classes, len(names))
     if copy:
         return Leak(column=column, kind="copy", strength=1.0)
-    if label >= SUSPICIOUS:
+    if label >= least:
         return Leak(column=column, kind="label", strength=label)
     best = int(by_class.argmax())
-    if by_class[best] < SUSPICIOUS:
+    if by_class[best] < least:
         return None
     strength = float(by_class[best])
     return Leak(column=column, kind="class", strength=strength, class_name=names[best])

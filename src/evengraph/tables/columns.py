@@ -544,6 +544,20 @@ def doubtful_classes(names: Collection[str]) -> list[str]:
     return words if len(names) - len(words) >= 2 else []
 
 
+def alike_classes(counts: Mapping[str, int]) -> list[str]:
+    """A sentence for each set of classes whose names differ only in case or spaces."""
+    alike: dict[str, list[str]] = {}
+    for name, count in sorted(counts.items()):
+        words = f"{name!r} ({plural(count, 'node')})"
+        alike.setdefault("".join(name.casefold().split()), []).append(words)
+    return [
+        f"Labels {' and '.join(names)} differ only in case or spaces and count as different "
+        "classes; if they mean the same, spell them alike in the table."
+        for names in alike.values()
+        if len(names) > 1
+    ]
+
+
 def label_candidates(nodes: Any, excluded: Collection[str]) -> tuple[str, ...]:
     """Columns that may hold classes: few distinct values, each used twice or more on average."""
     candidates = []  # first those with empty cells, since labels are often incomplete
@@ -599,6 +613,8 @@ def _note_classes(counts: Mapping[str, int], notes: Notes) -> None:
         sizes = " and ".join(f"{name!r} ({plural(counts[name], 'node')})" for name in words)
         text = f"Is label {sizes} a class? If it means unlabelled, set unlabelled to "
         notes.add(NoteKind.MISSING_LABELS, f"{text}{','.join(words)}.")
+    for text in alike_classes(counts):
+        notes.add(NoteKind.MISSING_LABELS, text)
     rare = [name for name in sorted(counts) if counts[name] < 3]
     if len(rare) == 1:
         subject = f"Class {rare[0]!r} has {plural(counts[rare[0]], 'labelled node')}"
