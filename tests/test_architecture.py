@@ -54,6 +54,7 @@ ADAPTERS = {
     "fast/supervised.py",
     "fast/unignn.py",
     "pipeline/attribution.py",
+    "pipeline/explanation.py",
     "pipeline/onnx_export.py",
 }
 

@@ -1,34 +1,25 @@
 """evengraph explain and export."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 import evengraph as eg
 from command_line import COLUMNS, call, read, write
-from evengraph.cli.explain import show_explanation
 
 
 def test_a_prediction_is_explained_and_drawn(model, shop, capsys):
     assert call("explain", "model", "a-003", "--out", "why.svg") == 0
     shown = capsys.readouterr().out
-    for word in ("a-003", "labelled nodes", "bias", "amount", "layer 2", "steps away"):
+    for word in ("a-003: ", "neighbours, labelled among them: ", "amount", "usual", "Check: "):
         assert word in shown
-    assert (shop / "why.svg").read_text().startswith("<svg")
-
-
-def test_an_empty_column_and_minus_zero_are_not_printed(capsys):
-    near = SimpleNamespace(id="b", label=0, distance=1, shared_clusters=(), contribution=1.0)
-    parts = {"from_itself": -0.001, "from_labelled": 1.0, "from_unlabelled": 0.0, "bias": -1e-9}
-    rest = {"clusters": (), "columns": (), "labelled": [near], "class_counts": [1, 1]}
-    both = {"predicted": 0, "runner_up": 1, "probability": 0.7, "margin": 1.0}
-    names = {"id": "a", "class_names": ("x", "y")}
-    show_explanation(SimpleNamespace(**parts, **rest, **both, **names))
+    for word in ("bias", "logit", "layer 2"):
+        assert word not in shown
+    assert "Bars to the right support" in (shop / "why.svg").read_text()
+    capsys.readouterr()
+    assert call("explain", "model", "a-003", "--details") == 0
     shown = capsys.readouterr().out
-    assert "-0.00" not in shown
-    assert "steps away" in shown
-    assert "shared clusters" not in shown
+    for word in ("bias: what average nodes get", "sum: logit of", "layer 2"):
+        assert word in shown
 
 
 def test_more_rows_are_explained_with_the_stored_encoder(model, shop, capsys):
@@ -36,7 +27,7 @@ def test_more_rows_are_explained_with_the_stored_encoder(model, shop, capsys):
     more = [{**rows[0], "account": f"late-{n}", "amount": "900"} for n in range(40)]
     write(shop / "shop" / "nodes.csv", list(rows[0]), *(list(r.values()) for r in [*rows, *more]))
     assert call("explain", "model", "a-003") == 0
-    assert "steps away" in capsys.readouterr().out
+    assert "labelled among them: " in capsys.readouterr().out
 
 
 def test_a_new_node_is_explained_beside_the_known_ones(model, new, shop, capsys):
@@ -48,8 +39,8 @@ def test_a_new_node_is_explained_beside_the_known_ones(model, new, shop, capsys)
         assert call("explain", "model", "new-1", *tables, *known, "--out", "why.svg") == 0
         shown = capsys.readouterr().out
         sure = 100 * float(row["score"])
-        assert f"new-1 is {row['class']} with {sure:.1f}%" in shown
-        assert "steps away" in shown
+        assert f"new-1: {row['class']} {sure:.1f}%" in shown
+        assert "It has 2 neighbours, labelled among them: " in shown
 
 
 def test_a_node_of_another_graph_is_explained_as_predict_predicts_it(model, shop, capsys):
@@ -64,8 +55,8 @@ def test_a_node_of_another_graph_is_explained_as_predict_predicts_it(model, shop
         assert call("explain", "model", row["account"], *words) == 0
         shown = capsys.readouterr().out
         probability = 100 * float(row["score"])
-        assert f"{row['account']} is {row['class']} with {probability:.1f}%" in shown
-        assert "no training node is in this graph" in shown
+        assert f"{row['account']}: {row['class']} {probability:.1f}%" in shown
+        assert "labelled among them: " in shown
 
 
 def test_tables_are_found_from_another_folder(renamed, shop, monkeypatch, capsys):

@@ -89,11 +89,10 @@ def test_parts_of_an_explanation_are_bars_for_and_against():
     task = eg.testing.small_task(num_classes=2)
     model = eg.METHODS["logistic"]().fit(task, seed=0)
     explanation = eg.explain(model, task.graph, 3, task=task)
-    one = {"node": 7, "id": "<i>7", "label": 1, "distance": None, "shared_clusters": ()}
-    part = Influence(**one, contribution=0.5, along_paths=None, within_clusters=None)
+    part = Influence(node=7, id="<i>7", label=1, distance=None, contribution=0.5)
     explanation = replace(explanation, labelled=(part,))
     page = ElementTree.fromstring(why(explanation))
-    values = [part.contribution for part in (*explanation.columns, part)]
+    values = [part.contribution for part in (*explanation.reasons, part)]
     kinds = [rect.get("class") for rect in page.iter("rect")]
     assert kinds == ["against" if value < 0 else "for" for value in values]
     assert len(set(kinds)) == 2

@@ -58,7 +58,7 @@ def test_gradient_times_input_by_hand():
     assert parts.columns["others"].tolist() == [3, 6]
     moved = gradient_times_input(lambda x: (mix @ x @ weight)[0] @ direction, x + 9, 0)
     assert moved.total.tolist() == parts.total.tolist()
-    assert parts.along_paths is None
+    assert parts.clusters == ()
 
 
 @pytest.mark.parametrize("node", [3, 120])

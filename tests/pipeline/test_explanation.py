@@ -2,12 +2,14 @@
 
 import dataclasses
 import json
+import math
 from dataclasses import replace
 from functools import cache
 from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given
@@ -20,9 +22,9 @@ from evengraph.lab.store import JobSpec
 from evengraph.methods import GCN, METHODS
 from evengraph.pipeline.explanation import (
     MAX_NODES,
-    ColumnPart,
     Distances,
     Influence,
+    Reason,
     ego_graph,
     explain,
     place_nodes,
@@ -31,6 +33,7 @@ from evengraph.pipeline.explanation import (
 )
 from evengraph.pipeline.model_info import load_model
 from evengraph.splits import Natural
+from evengraph.tables import FeatureEncoder
 from small_graphs import QUICK, edge_lists, edges, normal, small_task
 
 TASK = small_task()
@@ -129,16 +132,10 @@ def test_labelled_nodes_are_those_of_training():
     sizes = [abs(one.contribution) for one in found.labelled]
     assert sizes == sorted(sizes, reverse=True)
     assert sum(one.contribution for one in found.labelled) == pytest.approx(found.from_labelled)
-    net = fitted("unignn").net_
     for one in found.labelled:
         assert one.label == GRAPH.y[one.node]
         assert one.distance == nx.shortest_path_length(graph, 7, one.node)
-        shared = [
-            n + 1
-            for n in range(2)
-            if net.get_buffer(f"clusters_{n}")[one.node] == net.get_buffer(f"clusters_{n}")[7]
-        ]
-        assert list(one.shared_clusters) == shared
+        assert (one.label == found.about) == (one.contribution > 0)  # no other class supports it
 
 
 def test_the_clusters_that_the_node_is_in():
@@ -157,18 +154,8 @@ def test_a_plain_network_hears_two_steps_far():
     found = explain(fitted("gcn"), GRAPH, 7, top=1000)
     assert found.labelled
     assert all(one.distance <= 2 for one in found.labelled)
-    assert all(one.along_paths is None for one in found.labelled)
     assert found.clusters == ()
-
-
-def test_structural_alone_has_no_clusters():
-    found = explain(fitted("unignn", encoders="structural"), GRAPH, 7)
-    assert found.clusters == ()
-    for one in found.labelled:
-        assert one.along_paths == pytest.approx(one.contribution)
-        assert one.within_clusters is None
-    found = explain(fitted("unignn", encoders="semantic"), GRAPH, 7)
-    assert all(one.along_paths is None for one in found.labelled)
+    assert explain(fitted("unignn", encoders="structural"), GRAPH, 7).clusters == ()
 
 
 @pytest.mark.parametrize("name", ["unignn", "oversampling", "lte4g"])
@@ -331,53 +318,110 @@ def test_a_node_far_away_is_there_without_the_way():
     assert sorted(picture.distance.tolist()) == [0, 1, 2, 3, 9]
 
 
-def column(name, origin, contribution):
-    return ColumnPart(column=0, name=name, origin=origin, contribution=contribution)
+def reason(name, contribution, of="own"):
+    words = {"value": "5", "typical": "3", "features": ()}
+    return Reason(name=name, of=of, contribution=contribution, **words)
 
 
-def labelled(node, label, distance, contribution):
-    rest = {"shared_clusters": (), "along_paths": None, "within_clusters": None}
-    about = {"label": label, "distance": distance, "contribution": contribution}
-    return Influence(node=node, id=str(node), **about, **rest)
-
-
-def explanation(predicted):
-    """Of a node whose amount and neighbours' score speak for class 1."""
-    sign = 1 if predicted == 1 else -1
-    parts = [("amount", "own", 2.0), ("age", "own", -3.0), ("score", "mean of neighbours", 1.0)]
-    near = [(7, 0, 1, 0.9), (8, 1, 2, 0.5), (9, 1, 1, -0.5), (6, 1, None, 0.7)]
+def explanation(reasons, labelled=()):
+    ids = {"ids": tuple(f"n{index}" for index in range(10)), "about": 1}
     return SimpleNamespace(
-        predicted=predicted,
-        columns=tuple(column(name, origin, sign * value) for name, origin, value in parts),
-        labelled=tuple(labelled(*node[:3], sign * node[3]) for node in near),
-        class_names=("honest", "fraud"),
-        ids=tuple(f"n{index}" for index in range(10)),
+        reasons=reasons, labelled=labelled, name=lambda c: ["ok", "fraud"][c], **ids
     )
 
 
-@pytest.mark.parametrize("predicted", [0, 1])
-def test_reasons_speak_for_the_class_whatever_is_predicted(predicted):
-    found = reasons_for(explanation(predicted), positive=1)
-    assert found == ["amount", "score (mean of neighbours)", "n8 (fraud, 2 steps away)"]
+def test_reasons_in_a_few_words():
+    parts = [reason("amount", 2.0), reason("age", -3.0), reason("score", 1.0, "others")]
+    near = [Influence(node=8, id="n8", label=1, distance=2, contribution=0.5)]
+    found = reasons_for(explanation([*parts, reason("small", 0.01)], near))
+    assert found[0] == "amount 5 (usually 3)"
+    assert found[1:] == ["score of its neighbours 5 (usually 3)", "n8 (fraud, 2 steps away)"]
+    assert reasons_for(explanation([reason("age", -1.0)])) == []
 
 
-def test_small_reasons_are_left_out():
-    one = explanation(1)
-    one.columns = (column("amount", "own", 2.0), column("age", "own", 0.01))
-    one.labelled = ()
-    assert reasons_for(one, positive=1) == ["amount"]
-    one.columns = (column("age", "own", -1.0),)
-    assert reasons_for(one, positive=1) == []
+@pytest.mark.parametrize("about", [0, 1, 2])
+def test_any_class_can_be_explained(about):
+    method = fitted("logistic")
+    values = method.predict_proba(GRAPH)[7].double()
+    found = explain(method, GRAPH, 7, about=about)
+    others = [float(value) for c, value in enumerate(values) if c != about]
+    assert found.margin == pytest.approx(math.log(float(values[about]) / max(others)), abs=1e-3)
+    assert found.probability == pytest.approx(float(values[about]))
+    assert found.predicted == int(values.argmax())
+
+
+def test_taking_the_largest_reason_away_does_what_it_states_in_a_linear_model():
+    graph = Data(x=GRAPH.x, edge_index=GRAPH.edge_index, y=(GRAPH.y > 0).long())
+    task = dataclasses.replace(TASK, graph=graph, num_classes=2)
+    found = explain(METHODS["logistic"](max_epochs=20, hops=0).fit(task, seed=0), graph, 7)
+    assert found.reasons[0].of == "own"
+    assert found.check.measured == pytest.approx(found.check.stated, abs=1e-3)
+    assert found.check.measured != pytest.approx(found.probability, abs=1e-3)
+
+
+def test_hiding_labels_near_a_node_shows_what_they_do():
+    method = fitted("labelpropagation")
+    before = method.predict_proba(GRAPH)
+    found = explain(method, GRAPH, 7)
+    assert [one.of for one in found.reasons] == ["labels"]
+    near = Distances(GRAPH.edge_index, GRAPH.num_nodes, 7).steps
+    kept = (near[TASK.train.nonzero().squeeze(1).numpy()] > 2) | (near[TASK.train] == 0)
+    assert kept.any()
+    assert found.check.measured < found.probability
+    assert torch.equal(method.predict_proba(GRAPH), before)
+    counts = torch.bincount(GRAPH.y[(torch.from_numpy(near) == 1) & TASK.train], minlength=3)
+    assert found.neighbour_labels == tuple(counts.tolist())
+    assert found.neighbours == int((near == 1).sum())
+
+
+def test_values_are_those_of_the_table():
+    rng = np.random.default_rng(0)
+    heavy = rng.lognormal(3, 2, 150)
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(50, 9, 150),
+            "money": heavy,
+            "spread": np.where(rng.random(150) < 0.5, heavy, -heavy) + 1e9,
+            "country": rng.choice(["de", "fr"], 150),
+            "open": pd.date_range("2020-01-01", periods=150).astype(str),
+            "paid": rng.choice(["true", "false"], 150),
+        }
+    )
+    encoder = FeatureEncoder.fit(frame, list(frame), edge_index=GRAPH.edge_index)
+    graph = Data(x=encoder.transform(frame), edge_index=GRAPH.edge_index, y=GRAPH.y)
+    task = dataclasses.replace(TASK, graph=graph)
+    method = METHODS["logistic"](max_epochs=20, hops=1).fit(task, seed=0)
+    names = {"feature_names": encoder.names, "encoder": encoder}
+    found = explain(method, graph, 7, top=99, **names)
+    own = {one.name: one for one in found.reasons if one.of == "own"}
+    assert own["country"].value == frame.country[7]
+    assert own["country"].typical == f"{(frame.country == frame.country[7]).mean():.0%} of all"
+    assert own["open"].value == frame.open[7]
+    assert own["paid"].value == ("yes" if frame.paid[7] == "true" else "no")
+    for name in ("size", "money", "spread"):
+        values = [
+            float(own[name].value.replace(",", "")),
+            float(own[name].typical.replace(",", "")),
+        ]
+        expected = [frame[name][7], frame[name].median()]
+        assert values == pytest.approx(expected, rel=0.01), name
+    near = Distances(graph.edge_index, 150, 7).steps == 1
+    around = next(one for one in found.reasons if one.of == "others" and one.name == "size")
+    assert float(around.value) == pytest.approx(frame["size"][near].median(), rel=0.01)
 
 
 def test_the_highest_come_first_and_are_explained(monkeypatch):
     asked = []
 
-    def explain(method, graph, node, **others):
-        asked.append(node)
-        return explanation(1)
+    class Asked:
+        def __init__(self, *_, **__):
+            pass
 
-    monkeypatch.setattr("evengraph.pipeline.explanation.explain", explain)
+        def explain(self, node, positive, check):
+            asked.append((node, positive))
+            return explanation([])
+
+    monkeypatch.setattr("evengraph.pipeline.explanation.Explainer", Asked)
     tables = SimpleNamespace(
         graph=SimpleNamespace(num_nodes=4),
         ids=np.array(["a", "b", "c", "d"]),
@@ -386,7 +430,7 @@ def test_the_highest_come_first_and_are_explained(monkeypatch):
     nodes = SimpleNamespace(tables=tables, rows=np.array([1, 2, 3]))
     found = suspects(None, nodes, np.array([0.2, 0.9, 0.9]), positive=1, count=2)
     assert [one.id for one in found] == ["c", "d"]
-    assert asked == [2, 3]
+    assert asked == [(2, 1), (3, 1)]
     assert len(suspects(None, nodes, np.array([0.2, 0.9, 0.9]), positive=1, count=9)) == 3
     with pytest.raises(ValueError, match="top must be at least 1, got 0"):
         suspects(None, nodes, np.array([0.2, 0.9, 0.9]), positive=1, count=0)

@@ -264,7 +264,11 @@ def explained(**changes: Any) -> dict[str, Any]:
     }
     return {
         "node": 7,
+        "id": "n7",
+        "about": 0,
         "predicted": 0,
+        "neighbours": 3,
+        "neighbour_labels": [1, 0],
         "probability": 0.9,
         "probabilities": [0.9, 0.1],
         "class_names": ["rare & odd", "common"],

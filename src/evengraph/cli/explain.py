@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from rich.markup import escape
 from typer import Argument, Option
 
-from evengraph.cli.console import err, out, print_written
+from evengraph.cli.console import err, out, print_sentence, print_written
 from evengraph.cli.opening import check_names
 from evengraph.cli.options import OWN_FILES, Align, Columns, column_options, former
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 HELP = {
     "known": "The known tables, if they have moved. Default: where they were in training.",
     "new_nodes": "The new tables given to predict, if the node is new.",
+    "details": "Also print the parts that add up to the logit.",
     "new_edges": "New edges table, if --new-nodes is a nodes table.",
 }
 
@@ -38,9 +39,10 @@ def explain(
     edges: Annotated[
         str | None, Option("--known-edges", help="Known edges table.", rich_help_panel=OWN_FILES)
     ] = None,
+    details: Annotated[bool, Option("--details", help=HELP["details"])] = False,
     label: Annotated[str | None, former("is not needed: labels come from the model")] = None,
 ) -> None:
-    """Show which columns, labelled nodes and clusters a prediction rests on, and draw them."""
+    """Show which columns and labelled nodes a prediction rests on, and draw them."""
     check_names(model=model)
     from evengraph.core.files import write_atomic
     from evengraph.pipeline.table_model import TableModel
@@ -68,75 +70,88 @@ def explain(
         if new_nodes is not None:
             raise
         raise ValueError(f"{error} A new one? Name --new-nodes and --new-edges.") from None
-    show_explanation(explanation)
+    show_explanation(explanation, details)
     if to is not None:
         write_atomic(draw_explanation(explanation.as_dict(), explanation.ids).encode(), to)
         print_written(to)
 
 
-def show_explanation(explanation: Explanation) -> None:
-    """Print the parts that a prediction is the sum of, by nodes, columns and clusters."""
+def show_explanation(explanation: Explanation, details: bool = False) -> None:
+    """Print why a node has its probability: columns with their values, and labelled nodes."""
+    from evengraph.report.node_pictures import neighbour_words, verdict
     from evengraph.report.terminal import plain_table
 
-    names = explanation.class_names or tuple(map(str, range(len(explanation.probabilities))))
-    runner_up = explanation.runner_up
-    out.print(
-        f"[bold]{escape(explanation.id)}[/] is "
-        f"[bold]{escape(names[explanation.predicted])}[/] with {100 * explanation.probability:.1f}%"
-        + (f"; next is {escape(names[runner_up])}." if runner_up is not None else ".")
-    )
-    logit = f"logit of {names[explanation.predicted]}"
-    if runner_up is not None:
-        logit += f" minus that of {names[runner_up]}"
-    known = "labelled nodes"
-    if not sum(explanation.class_counts):
-        known += ": no training node is in this graph"
+    content = explanation.as_dict()
+    about = explanation.name(explanation.about)
+    out.print(f"[bold]{escape(verdict(content))}[/]", soft_wrap=True)
+    print_sentence(escape(neighbour_words(content)))
+    if explanation.reasons:
+        table = plain_table(("column", "value", "usual", ""))
+        strongest = max(abs(reason.contribution) for reason in explanation.reasons)
+        for reason in explanation.reasons:
+            words = (reason.title, reason.value, reason.typical)
+            table.add_row(*map(escape, words), _bar(reason.contribution, strongest, about))
+        out.print()
+        out.print(table)
+    if explanation.labelled:
+        out.print()
+        out.print(_influences(explanation, about))
+    if (check := explanation.check) is not None:
+        text = f"Check: without {check.reason}, the model predicts {about} with "
+        text += f"{100 * check.measured:.1f}%; its bar implies {100 * check.stated:.1f}%."
+        out.print()
+        print_sentence(escape(text))
+    if details:
+        _show_details(explanation)
+
+
+def _show_details(explanation: Explanation) -> None:
+    """Print the parts that the margin is the sum of, by nodes, columns and clusters."""
+    from evengraph.report.terminal import plain_table
+
     parts = {
         "the node itself": explanation.from_itself,
-        known: explanation.from_labelled,
+        "labelled nodes": explanation.from_labelled,
         "other nodes": explanation.from_unlabelled,
         "bias: what average nodes get": explanation.bias,
-        f"sum: {logit}": explanation.margin,
+        f"sum: logit of {explanation.name(explanation.about)} minus that of the next class": (
+            explanation.margin
+        ),
     }
+    out.print()
     for origin, value in parts.items():
         out.print(f"  {value:+z8.2f}  {escape(origin)}", soft_wrap=True)
     for cluster in explanation.clusters:
-        labelled = ", ".join(
-            f"{count} {escape(name)}"
-            for name, count in zip(names, cluster.labelled, strict=True)
-            if count
-        )
+        pairs = [(explanation.name(c), count) for c, count in enumerate(cluster.labelled) if count]
+        labelled = ", ".join(f"{count} {escape(name)}" for name, count in pairs)
         out.print(
             f"  layer {cluster.layer}: in a cluster of {cluster.size:,} nodes, labelled among "
             f"them: {labelled or 'none'}"
         )
     if explanation.columns:
-        table = plain_table(("column", "of", "adds"))
+        table = plain_table(("feature", "of", "adds"))
         for part in explanation.columns:
             table.add_row(escape(part.name), escape(part.origin), f"{part.contribution:+z.2f}")
         table.add_row("all others", "", f"{explanation.other_columns:+z.2f}")
         out.print()
         out.print(table)
-    if explanation.labelled:
-        out.print()
-        out.print(_influences(explanation, names))
 
 
-def _influences(explanation: Explanation, names: tuple[str, ...]) -> Table:
+def _influences(explanation: Explanation, about: str) -> Table:
     from evengraph.report.terminal import plain_table
 
-    clusters = any(influence.shared_clusters for influence in explanation.labelled)
-    heads = ("labelled node", "class", "steps away", *["shared clusters"] * clusters, "evidence")
-    table = plain_table(heads)
-    strongest = max(abs(influence.contribution) for influence in explanation.labelled) or 1
+    table = plain_table(("labelled node", "class", "steps away", ""))
+    strongest = max(abs(influence.contribution) for influence in explanation.labelled)
     for influence in explanation.labelled:
-        bar = "█" * max(round(10 * abs(influence.contribution) / strongest), 1)
-        shared = ", ".join(f"layer {layer}" for layer in influence.shared_clusters) or "–"
         table.add_row(
             escape(influence.id),
-            escape(names[influence.label]),
+            escape(explanation.name(influence.label)),
             "no path" if influence.distance is None else str(influence.distance),
-            *[shared] * clusters,
-            f"[green]for {bar}[/]" if influence.contribution > 0 else f"[red]against {bar}[/]",
+            _bar(influence.contribution, strongest, about),
         )
     return table
+
+
+def _bar(value: float, strongest: float, about: str) -> str:
+    bar = "█" * max(round(10 * abs(value) / strongest), 1)
+    return f"[green]{bar} for {escape(about)}[/]" if value > 0 else f"[red]{bar} against[/]"

@@ -13,9 +13,10 @@ from evengraph.desk.curve import TOO_FEW_LABELS, can_judge, curve_chart
 from evengraph.desk.desk import Desk, Triage
 from evengraph.desk.label_file import DISMISSED, LABEL, NOTE, Event
 from evengraph.desk.training import is_enough
-from evengraph.pipeline.explanation import Explanation, column_words
+from evengraph.pipeline.explanation import Explanation
 from evengraph.report.charts import COLOURS, percent
 from evengraph.report.markup import Attribute, Markup, plural, tag
+from evengraph.report.node_pictures import neighbour_words, verdict
 from evengraph.report.page import STYLE, definitions, read_asset, scroll, section, table, table_row
 
 if TYPE_CHECKING:
@@ -409,37 +410,33 @@ def why(explanation: Explanation | None) -> Markup:
     """The largest contributions as bars, for the class and against it."""
     if explanation is None:
         return section(WHY, tag("p", "There is no trained model yet."))
-    names = explanation.class_names or tuple(map(str, range(len(explanation.probabilities))))
-    name = names[explanation.predicted]
-    text = f"Predicted: {name} ({explanation.probability:.0%})"
-    if explanation.runner_up is not None:
-        text += f"; runner-up: {names[explanation.runner_up]}"
-    groups: dict[str, list[tuple[Markup, float]]] = {
-        "Columns": [
-            (tag("span", column_words(part)), part.contribution) for part in explanation.columns
-        ],
-        "Labelled nodes": [],
-    }
+    content, name = explanation.as_dict(), explanation.name(explanation.about)
+    groups: dict[str, list[tuple[Markup, float]]] = {"Columns": [], "Labelled nodes": []}
+    for reason in explanation.reasons:
+        usual = f" (usually {reason.typical})" if reason.typical else ""
+        words = tag("span", f"{reason.title}: " if reason.value else reason.title, reason.value)
+        groups["Columns"].append((tag("span", words, usual), reason.contribution))
     for one in explanation.labelled:
         steps = "no path" if one.distance is None else f"{one.distance} away"
-        words = f"{one.id} ({names[one.label]}, {steps})"
-        link = tag("a", words, href=f"/node/{one.node}")
+        text = f"{one.id} ({explanation.name(one.label)}, {steps})"
+        link = tag("a", text, href=f"/node/{one.node}")
         groups["Labelled nodes"].append((link, one.contribution))
     bars = []
     for heading, parts in groups.items():
         largest = max((abs(value) for _, value in parts), default=0.0)
         lines = []
-        for words, value in parts if largest else ():
+        for line, value in parts if largest else ():
             width = 50 * abs(value) / largest
             left, kind = (50 - width, "against") if value < 0 else (50, "for")
             rect = tag("rect", x=percent(left), width=percent(width), height="100%", class_=kind)
             axis = tag("line", x1="50%", x2="50%", y2="100%", class_="axis")
             picture = tag("svg", rect, axis, class_="bar", aria_hidden="true")
-            lines.append(tag("li", words, picture, tag("span", f"{value:+.2f}", class_="value")))
+            lines.append(tag("li", line, picture))
         if lines:
             bars.append(tag("div", tag("h3", heading), tag("ul", *lines, class_="parts")))
     sides = f"Bars to the right support {name}, bars to the left oppose it."
-    return section(WHY, tag("p", f"{text}. {sides}"), *bars)
+    facts = f"{verdict(content)} {neighbour_words(content)} {sides}"
+    return section(WHY, tag("p", facts), *bars)
 
 
 # The side: what has been done, how good the model is, and what comes next.

@@ -454,7 +454,6 @@ def leaks_in_table(table: Any, label: str, id: str | None) -> list[Leak]:
     labels, names = labels.astype(np.int64), [str(name) for name in names]
     rows = sample_rows(labels, len(names))
     every = np.concatenate([rows, _sample_unlabelled(labels)])
-    wide = np.where(labels[every] < 0, len(names), labels[every])
     leaks = list[Leak]()
     for name, column in table.drop(columns=[label] if id is None else [label, id]).items():
         leak, cells = None, _cells(column)

@@ -12,14 +12,16 @@ from torch import Tensor
 from torch.nn.functional import pad
 from torch_geometric.data import Data
 
-from evengraph.fast.unignn import Connectivity, UnifiedNetwork, inputs_and_clusters
+from evengraph.fast.unignn import inputs_and_clusters
 from evengraph.methods import Auto, Boosting, LabelPropagation, Method, UniGNN, Unison
-from evengraph.ops.semantic import Clusters, semantic_propagate
+from evengraph.ops.context import PLACE_COLUMNS
+from evengraph.ops.semantic import Clusters
 from evengraph.ops.sparse import Sparse, neighbour_averages, propagation_matrix, weighted_adjacency
 from evengraph.ops.trees import path_contributions
 
-OWN, OTHERS = "own", "others"
-"""Whose features a column's contribution comes from: the node's own, or those of other nodes."""
+OWN, OTHERS, PLACE, LABELS = "own", "others", "place", "labels"
+"""Where a contribution comes from: features of the node itself, those of other nodes, the place of
+the node in the graph, the known labels around it. The last two have one column each."""
 MEAN_OF = {1: "mean of neighbours", 2: "mean of two hops"}
 LEAST = 1e-30  # keeps the logarithm finite where a class does not reach a node
 
@@ -34,11 +36,8 @@ class Contributions(NamedTuple):
 
     value: Tensor  # (), the sum of logits
     total: Tensor  # (N,)
-    along_paths: Tensor | None = None  # (N,), the part of the total that went over A_struct only
-    within_clusters: Tensor | None = None  # (N,), the part through shared clusters only
     clusters: tuple[Tensor, ...] = ()  # int64, (N,) per layer
-    # (F,) per origin: `OWN`, the features of the node itself, and those of others; where the degree
-    # is one of a method's columns it is the last, (F + 1,)
+    # (F,) per origin; where the degree is one of a method's columns it is the last, (F + 1,)
     columns: Mapping[str, Tensor] = {}
 
 
@@ -72,13 +71,22 @@ def _unison(method: Unison, graph: Data, node: int, direction: Tensor) -> Contri
 
 
 @contributions.register
-def _auto(method: Auto, graph: Data, node: int, direction: Tensor) -> Contributions:
-    """Those of the selected methods, by what each counts in the average."""
+def _auto(
+    method: Auto, graph: Data, node: int, direction: Tensor, known: dict[int, Tensor] | None = None
+) -> Contributions:
+    """Those of the selected methods, by what each counts in the average.
+
+    `known` keeps what members predict for the explanation of further nodes.
+    """
     members, weights = zip(*method.weighted_members(graph), strict=True)
     parts = [contributions(member, graph, node, direction) for member in members]
     if len(parts) == 1:
         return parts[0]
-    rows = torch.stack([member.predict_proba(graph)[node] for member in members])
+    known = {} if known is None else known
+    for place, member in enumerate(members):
+        if place not in known:
+            known[place] = member.predict_proba(graph)
+    rows = torch.stack([known[place][node] for place in range(len(members))])
     margins = torch.stack([part.value.to(rows) for part in parts])
     shares = vote_shares(rows, margins, rows.new_tensor(weights), direction)
     return weighted_sum(parts, shares.tolist())
@@ -114,7 +122,11 @@ def _boosting(method: Boosting, graph: Data, node: int, direction: Tensor) -> Co
     names = [OWN, *(MEAN_OF.get(hop, f"mean {hop} hops away") for hop in hops)]
     kinds = graph.relation_names if "relation_names" in graph else relations
     names += [f"mean over {kind}" for kind in kinds if relations]
-    return Contributions(value, total, columns=dict(zip(names, by_part, strict=True)))
+    found = dict(zip(names, by_part, strict=True))
+    if others.numel():
+        place, labels = others[:PLACE_COLUMNS].sum(), others[PLACE_COLUMNS:].sum()
+        found |= {PLACE: place.reshape(1), LABELS: labels.reshape(1)}
+    return Contributions(value, total, columns=found)
 
 
 @contributions.register
@@ -134,88 +146,29 @@ def _labels(method: LabelPropagation, graph: Data, node: int, direction: Tensor)
     if direction.min() < 0:
         second = int(direction.argmin())
         slope = margin_slope(sums[first], sums[second])
-        return Contributions(value, slope * (spread[:, first] - spread[:, second]))
-    return Contributions(value, value * spread[:, first] / sums[first])
+        total = slope * (spread[:, first] - spread[:, second])
+    else:
+        total = value * spread[:, first] / sums[first]
+    return Contributions(value, total, columns={LABELS: total.sum().reshape(1)})
 
 
 @contributions.register
 def _unignn(method: UniGNN, graph: Data, node: int, direction: Tensor) -> Contributions:
-    """Exact parts of a sum of a node's logits in a UniGNN by path, with clusters held fixed.
-
-    What passed one encoder in one layer and the other in the next is in the total only. All of it
-    passes the classifier, which averages over the node and its neighbours.
-    """
+    """Exact parts of a sum of a node's logits in a UniGNN, with clusters held fixed."""
     net, inputs, find = inputs_and_clusters(method, graph)
-    clusters: list[Clusters] = []
+    clusters: list[Tensor] = []
 
     def recorded(layer: int, embeddings: Tensor | Sparse) -> Clusters:
-        clusters.append(find(layer, embeddings))
-        return clusters[-1]
+        found = find(layer, embeddings)
+        clusters.append(found.assignment)
+        return found
 
     with torch.no_grad():
-        value = net(inputs, recorded)[node] @ direction
-    total, columns = _trace(net, inputs, clusters, node, direction, blocked=None)
-    paths = {
-        path: _trace(net, inputs, clusters, node, direction, blocked=other)[0]
-        for path, other in (("structural", "semantic"), ("semantic", "structural"))
-        if path in net.encoders
-    }
-    assignments = tuple(groups.assignment for groups in clusters)
-    structural, semantic = paths.get("structural"), paths.get("semantic")
-    return Contributions(value, total, structural, semantic, assignments, columns)
-
-
-@torch.enable_grad()
-def _trace(
-    net: UnifiedNetwork,
-    inputs: Connectivity,
-    clusters: list[Clusters],
-    node: int,
-    direction: Tensor,
-    blocked: str | None,
-) -> tuple[Tensor, dict[str, Tensor]]:
-    """Contributions of all nodes, (N,), and columns, except through a blocked encoder.
-
-    The gradient is taken at x W, which is narrower than x and gives the same product.
-    """
-    weights = net.weights[0]
-    products = [(inputs.x @ weights[name]).detach().requires_grad_() for name in net.encoders]
-    outputs = [
-        semantic_propagate(xw, clusters[0]) if name == "semantic" else inputs.structural @ xw
-        for name, xw in zip(net.encoders, products, strict=True)
-    ]
-    for layer in range(1, len(net.weights)):
-        joint = _join(net, outputs, blocked)
-        raw = net.layer(layer, joint, inputs, lambda layer, _: clusters[layer])
-        outputs = list(raw.chunk(len(net.encoders), dim=-1))
-    logits = net.classifier(_join(net, outputs, blocked), inputs.adjacency, dropout=False)
-    gradients = torch.autograd.grad(logits[node] @ direction, products, allow_unused=True)
-    total, one = (torch.zeros_like(products[0][:, 0]) for _ in range(2))
-    one[node] = 1
-    mean = _transposed(inputs.x, torch.full_like(one, 1 / len(one)).unsqueeze(1)).squeeze(1)
-    row = _transposed(inputs.x, one.unsqueeze(1)).squeeze(1) - mean
-    own, every = torch.zeros_like(row), torch.zeros_like(row)
-    for name, gradient, xw in zip(net.encoders, gradients, products, strict=True):
-        if gradient is not None:
-            total = total + (gradient * (xw - xw.mean(0)).detach()).sum(1)
-            matrix = weights[name].detach()
-            own += row * (matrix @ gradient[node])
-            every += (_transposed(inputs.x, gradient) * matrix).sum(1)
-            every -= mean * (matrix @ gradient.sum(0))
-    return total.detach(), {OWN: own, OTHERS: every - own}
-
-
-def _transposed(x: Tensor | Sparse, values: Tensor) -> Tensor:
-    """The transpose of x times values."""
-    return x.transposed_product(values) if isinstance(x, Sparse) else x.t() @ values
-
-
-def _join(net: UnifiedNetwork, outputs: list[Tensor], blocked: str | None) -> Tensor:
-    parts = [
-        output.detach() if name == blocked else output
-        for name, output in zip(net.encoders, outputs, strict=True)
-    ]
-    return torch.cat(parts, dim=-1).relu()
+        net(inputs, recorded)
+    parts = gradient_times_input(
+        lambda x: method._logits(_with_features(graph, x))[node] @ direction, graph.x, node
+    )
+    return parts._replace(clusters=tuple(clusters))
 
 
 def gradient_times_input(

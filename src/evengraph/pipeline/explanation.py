@@ -1,10 +1,12 @@
-"""explain(): attribute a prediction to labelled nodes, columns and clusters; maps of nodes."""
+"""explain(): why a node has its probability of a class, in words, and checked; maps of nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,12 +14,22 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.core.task import HIDDEN_LABEL, Task
-from evengraph.methods import Method
+from evengraph.methods import Auto, Method
 from evengraph.methods.bases.method import model_input
-from evengraph.ops.features import feature_signatures, matching_signatures
+from evengraph.ops.features import feature_signatures
 from evengraph.ops.sparse import undirected_adjacency
-from evengraph.pipeline.attribution import Contributions, contributions
+from evengraph.pipeline.attribution import (
+    LABELS,
+    OTHERS,
+    OWN,
+    PLACE,
+    Contributions,
+    contributions,
+)
 from evengraph.pipeline.model_info import NewNodes
+from evengraph.tables import FeatureEncoder
+from evengraph.tables.cells import Ints
+from evengraph.tables.encoders import Category, Date, Number
 
 MAX_NODES = 40  # more make a picture unreadable
 MAX_PATH = 4  # edges of the longest path that is drawn
@@ -91,10 +103,7 @@ class Influence:
     id: str  # in the user's table; the index as text if the graph has no ids
     label: int  # its class
     distance: int | None  # edges between it and the explained node; None without a path
-    shared_clusters: tuple[int, ...]  # layers, counted from 1, in which both are in one cluster
-    contribution: float  # to the margin; positive values support the predicted class
-    along_paths: float | None  # the part of it that came over structural connectivity alone
-    within_clusters: float | None  # the part of it that came through shared clusters alone
+    contribution: float  # to the margin; positive values support the explained class
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +114,6 @@ class Cluster:
     cluster: int  # its index
     size: int  # number of nodes
     labelled: tuple[int, ...]  # number of labelled nodes per class
-    contribution: float  # of its other nodes, through clusters alone, in any layer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,39 +123,75 @@ class ColumnPart:
     column: int  # its index
     name: str
     origin: str  # whose features: `own`, `others`, or a mean over neighbours
-    contribution: float  # to the margin; positive values support the predicted class
+    contribution: float  # to the margin; positive values support the explained class
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reason:
+    """What a column of the table contributes, with its value and the usual one in words."""
+
+    name: str
+    of: str  # `own`, `others` (nodes around it), `place` in the graph, or known `labels` around it
+    value: str  # of the node; of others the median or share over its neighbours
+    typical: str  # over all nodes
+    contribution: float  # to the margin; positive values support the explained class
+    features: tuple[int, ...]  # columns of x
+
+    @property
+    def title(self) -> str:
+        """What it is about, in a few words."""
+        return f"{self.name} of its neighbours" if self.of == OTHERS else self.name
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """What became of the probability of the explained class without the largest reason."""
+
+    reason: str
+    stated: float  # by its contribution
+    measured: float  # predicted again, with the usual value or without the labels
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Explanation:
-    """The parts that a prediction is the sum of.
+    """Why a node has its probability of a class: reasons, labelled nodes, and what they add up to.
 
-    The margin, the logit of the predicted class minus that of the runner-up, is the sum of the
-    contributions of node features (`from_itself`, `from_labelled`, `from_unlabelled`) and of
-    `bias`, up to rounding. If no other class is possible, it is the logit itself, and there is no
-    runner-up. By columns, it is the sum of `columns`, `other_columns` and `bias`.
+    The margin, the logit of the class `about` minus that of the most probable other one, is the sum
+    of the contributions of node features (`from_itself`, `from_labelled`, `from_unlabelled`) and of
+    `bias`, up to rounding. If no other class is possible, it is the logit itself. By columns, it is
+    the sum of `columns`, `other_columns` and `bias`.
+
+    Labelled nodes count as evidence where they agree with their class: those of the explained class
+    that support it, and others that oppose it. What the features of the rest add is part of
+    `from_unlabelled`.
 
     `neighbourhood` is a small graph around the node, to draw: `node_id`, `edge_index`, `y` (-1:
-    unlabelled), `predicted`, `contribution`, `distance` (-1: no path) and, with clusters, `cluster`
-    of the last layer; its first node is the explained node.
+    unlabelled), `predicted`, `contribution`, `distance` (-1: no path); its first node is the
+    explained node.
     """
 
     node: int  # the index of the explained node; `id` is its id
+    about: int  # the class that is explained
     predicted: int
     runner_up: int | None  # the second most probable class
-    probability: float  # of the predicted class
+    probability: float  # of the explained class
     probabilities: tuple[float, ...]
+    threshold: float | None  # from which on the explained class is flagged
     label: int | None  # of the node, if it is a training node
     margin: float  # the value that is explained
     from_itself: float  # what the features of the node contribute
-    from_labelled: float  # what all other labelled nodes contribute
-    from_unlabelled: float
+    from_labelled: float  # what other labelled nodes contribute that agree with their class
+    from_unlabelled: float  # all other nodes
     bias: float  # what average nodes get: the biases, and the mean of the features
     by_class: tuple[float, ...]  # the contribution of the labelled nodes per class
     labelled: tuple[Influence, ...]  # those with the largest contributions, for or against
+    reasons: tuple[Reason, ...]  # the largest, for or against
+    check: Check | None  # of the largest reason; None if it cannot be taken away
     columns: tuple[ColumnPart, ...]  # those with the largest contributions, for or against
-    other_columns: float  # of all other columns, and of labels where they are spread
+    other_columns: float  # of all other columns
     clusters: tuple[Cluster, ...]  # that hold the node, one per layer
+    neighbours: int
+    neighbour_labels: tuple[int, ...]  # labelled neighbours per class
     class_names: tuple[str, ...]  # may be empty
     class_counts: tuple[int, ...]  # labelled nodes
     ids: tuple[str, ...]  # of every node of the graph; may be empty; not part of `as_dict`
@@ -157,6 +201,10 @@ class Explanation:
     def id(self) -> str:
         """The id of the explained node; its index as text if the graph has no ids."""
         return self.ids[self.node] if self.ids else str(self.node)
+
+    def name(self, label: int) -> str:
+        """The name of a class; its number without names."""
+        return self.class_names[label] if self.class_names else str(label)
 
     def _repr_html_(self) -> str:
         """The figure, for notebooks."""
@@ -171,6 +219,8 @@ class Explanation:
         plain["id"] = self.id
         for name in ("labelled", "columns", "clusters"):
             plain[name] = [asdict(part) for part in plain[name]]
+        plain["reasons"] = [{**asdict(one), "title": one.title} for one in self.reasons]
+        plain["check"] = self.check and asdict(self.check)
         plain["neighbourhood"] = {
             name: value.tolist() if isinstance(value, Tensor) else value
             for name, value in self.neighbourhood.to_dict().items()
@@ -178,26 +228,321 @@ class Explanation:
         return plain
 
 
+class _Column(NamedTuple):
+    """A column of the table: its features, and how to read its numbers."""
+
+    name: str
+    features: tuple[int, ...]
+    encoder: Number | None = None
+
+
+def _table_columns(names: Sequence[str], encoder: FeatureEncoder | None) -> list[_Column]:
+    """The columns behind the features; the features of a category are one column."""
+    found: list[_Column] = []
+    for one in () if encoder is None else (*encoder.columns, *encoder.structural):
+        first = sum(len(column.features) for column in found)
+        features = tuple(range(first, first + len(one.names)))
+        if isinstance(one, Category):
+            found.append(_Column(one.column, features))
+        else:
+            number = one if isinstance(one, Number) else None
+            found += [_Column(names[feature], (feature,), number) for feature in features]
+    start = sum(len(column.features) for column in found)
+    return found + [_Column(names[feature], (feature,)) for feature in range(start, len(names))]
+
+
+class Explainer:
+    """Explains nodes of one graph; what the explanations share is computed once.
+
+    Args:
+        model: A fitted method.
+        graph: A graph that it can predict.
+        task: The task whose training nodes are the labelled nodes; they come first in the graph.
+        labels: The labels instead of a task, -1 for unlabelled nodes. By default the training
+            nodes of the model that it finds in this graph; another graph has none.
+        ids: The id of every node, to be part of the explanation.
+        feature_names: The names of the columns; numbers by default.
+        encoder: What made the features, so that values are those of the table.
+        transform: Calibration of probabilities, (N, C), as predictions have it.
+
+    Shapes:
+        labels: int64, (N,)
+    """
+
+    def __init__(
+        self,
+        model: Method,
+        graph: Data,
+        *,
+        task: Task | None = None,
+        labels: Tensor | None = None,
+        ids: tuple[str, ...] = (),
+        feature_names: Sequence[str] = (),
+        encoder: FeatureEncoder | None = None,
+        transform: Callable[[Tensor], Tensor] = lambda rows: rows,
+    ) -> None:
+        self.model, self.graph, self.ids, self.transform = model, graph, ids, transform
+        self.bare = model_input(model, graph)
+        self.known = _labels(model, self.bare, task, labels).cpu()
+        self.raw = model.predict_proba(graph).cpu()
+        self.predicted = transform(self.raw)
+        self.names = feature_names or [f"feature {n}" for n in range(self.bare.x.shape[1])]
+        self.columns = _table_columns(self.names, encoder)
+        self._members: dict[int, Tensor] = {}
+
+    def explain(
+        self,
+        node: int,
+        about: int | None = None,
+        *,
+        threshold: float | None = None,
+        top: int = 10,
+        check: bool = True,
+    ) -> Explanation:
+        """Explain the probability of a class, by default the most probable one.
+
+        Args:
+            node: The index of the node.
+            about: The class.
+            threshold: From which probability on nodes are flagged as of this class.
+            top: The number of labelled nodes, reasons and columns to list.
+            check: Take the largest reason away and predict again.
+        """
+        size, known, model = self.graph.num_nodes, self.known, self.model
+        if isinstance(node, bool) or not isinstance(node, int) or not 0 <= node < size:
+            raise ValueError(f"node must lie between 0 and {size - 1}, got {node!r}.")
+        if top < 0:
+            raise ValueError(f"top must be at least 0, got {top}.")
+        ranked = self.raw[node].argsort(descending=True, stable=True).tolist()
+        first = ranked[0] if about is None else about
+        other = next((one for one in ranked if one != first and self.raw[node, one] > 0), None)
+        direction = torch.zeros(len(ranked))  # whose product with logits is the margin
+        direction[first] = 1
+        if other is not None:
+            direction[other] = -1
+        more = {"known": self._members} if isinstance(model, Auto) else {}
+        found = contributions(model, self.bare, node, direction.to(self.bare.x.device), **more)
+        parts = _on_cpu(found)
+        distances = Distances(self.bare.edge_index, size, node)
+        agrees = (known >= 0) & ((known == first) == (parts.total > 0)) & (parts.total != 0)
+        agrees[node] = False
+        order = parts.total[agrees].abs().argsort(descending=True, stable=True)
+        listed: list[int] = agrees.nonzero().squeeze(1)[order[:top]].tolist()
+        from_itself, total = float(parts.total[node]), float(parts.total.sum())
+        from_labelled = float(parts.total[agrees].sum())
+        columns = _columns(parts.columns, [*self.names, "log degree"], top)
+        reasons = self._reasons(parts, distances, top)
+        known_reasons = [one for one in reasons if one.of == LABELS or one.features]
+        checked = None
+        if check and known_reasons:
+            checked = self._check(known_reasons[0], distances, first, other, float(parts.value))
+        near = known[self._near(distances)]
+        counts = [torch.bincount(some[some >= 0], minlength=len(ranked)) for some in (near, known)]
+        return Explanation(
+            node=node,
+            about=first,
+            predicted=int(self.predicted[node].argmax()),
+            runner_up=next((c for c in ranked[1:2] if self.raw[node, c] > 0), None),
+            probability=float(self.predicted[node, first]),
+            probabilities=tuple(self.predicted[node].tolist()),
+            threshold=threshold,
+            label=int(known[node]) if known[node] >= 0 else None,
+            margin=float(parts.value),
+            from_itself=from_itself,
+            from_labelled=from_labelled,
+            from_unlabelled=total - from_itself - from_labelled,
+            bias=float(parts.value) - total,
+            by_class=tuple(
+                float(parts.total[agrees & (known == c)].sum()) for c in range(len(ranked))
+            ),
+            labelled=tuple(
+                Influence(
+                    node=one,
+                    id=self.ids[one] if self.ids else str(one),
+                    label=int(known[one]),
+                    distance=distances.to(one),
+                    contribution=float(parts.total[one]),
+                )
+                for one in listed
+            ),
+            reasons=reasons,
+            check=checked,
+            columns=columns,
+            other_columns=total - sum(part.contribution for part in columns),
+            clusters=_clusters(parts, known, node, len(ranked)),
+            neighbours=len(near),
+            neighbour_labels=tuple(counts[0].tolist()),
+            class_names=model.class_names_,
+            class_counts=tuple(counts[1].tolist()),
+            ids=self.ids,
+            neighbourhood=ego_graph(
+                distances,
+                listed,
+                parts.total,
+                y=known,
+                predicted=self.predicted.argmax(1),
+                contribution=parts.total,
+            ),
+        )
+
+    def _near(self, distances: Distances) -> Ints:
+        """The neighbours of the explained node."""
+        return np.flatnonzero(distances.steps == 1)
+
+    def _reasons(self, parts: Contributions, distances: Distances, top: int) -> tuple[Reason, ...]:
+        """The largest contributions by column of the table, of the node and of those around it."""
+        width = len(self.names) + 1  # the degree may be one
+        sums = {OWN: torch.zeros(width).double(), OTHERS: torch.zeros(width).double()}
+        found = []
+        for origin, values in parts.columns.items():
+            if origin in (PLACE, LABELS):
+                words: tuple[str, ...] = ("", "")
+                if origin == LABELS:
+                    words = self._labels_near(distances)
+                found.append((float(values), REST[origin], origin, words, ()))
+            else:
+                sums[OWN if origin == OWN else OTHERS][: len(values)] += values
+        columns = [*self.columns, _Column("number of neighbours", (len(self.names),))]
+        group = torch.empty(width, dtype=torch.long)
+        for place, column in enumerate(columns):
+            group[list(column.features)] = place
+        for of, values in sums.items():
+            totals = torch.zeros(len(columns)).double().index_add_(0, group, values)
+            for place in totals.abs().topk(min(top, len(totals))).indices.tolist():
+                column = columns[place]
+                features = torch.tensor(column.features)
+                key = column.features[int(values[features].abs().argmax())]
+                name, *said = self._words(column, key, of, distances)
+                found.append((float(totals[place]), name, of, tuple(said), column.features))
+        found.sort(key=lambda one: -abs(one[0]))
+        return tuple(
+            Reason(
+                name=name,
+                of=of,
+                value=words[0],
+                typical=words[1],
+                contribution=value,
+                features=() if len(self.names) in features else features,
+            )
+            for value, name, of, words, features in found[:top]
+            if value
+        )
+
+    def _words(self, column: _Column, key: int, of: str, distances: Distances) -> tuple[str, ...]:
+        """A column, its value at the node or around it, and the usual value, in words."""
+        rows = np.array([distances.node]) if of == OWN else self._near(distances)
+        if key == len(self.names):
+            degrees = np.diff(distances.matrix.indptr)
+            return column.name, _median(degrees[rows]), _median(degrees)
+        name = column.name
+        if len(column.features) > 1:  # a category: its value, or that of the neighbours that counts
+            if of == OWN:
+                own = self.bare.x[distances.node, list(column.features)].cpu()
+                key = column.features[int(own.argmax())] if own.max() > 0 else -1
+                value = self.names[key].removeprefix(f"{name}=") if key >= 0 else "–"
+                share = f"{float((self.bare.x[:, key] > 0).float().mean()):.0%} of all"
+                return name, value, share if key >= 0 else ""
+            name = self.names[key]
+        values = self.bare.x[:, key].double().cpu().numpy()
+        if column.encoder is not None:
+            read = column.encoder.decode(values)
+            if isinstance(column.encoder, Date):
+                return name, _median(read[rows], date=True), _median(read, date=True)
+            return name, _median(read[rows]), _median(read)
+        if np.isin(values, (-1, 0, 1)).all():
+            value = "yes" if len(rows) and values[rows[0]] > 0 else "no"
+            if of == OTHERS:
+                value = f"{(values[rows] > 0).mean():.0%}" if len(rows) else "none"
+            return name, value, f"{(values > 0).mean():.0%} of all"
+        return name, _median(values[rows]), _median(values)
+
+    def _labels_near(self, distances: Distances) -> tuple[str, str]:
+        """The classes of the labelled neighbours, and of all labelled nodes, in words."""
+        names, found = self.model.class_names_, []
+        for labels in (self.known[self._near(distances)], self.known):
+            counts = torch.bincount(labels[labels >= 0], minlength=self.raw.shape[1]).tolist()
+            pairs = [(n, names[c] if names else str(c)) for c, n in enumerate(counts) if n]
+            found.append(", ".join(f"{n:,} {name}" for n, name in pairs) or "none")
+        return found[0], found[1]
+
+    def _check(
+        self, reason: Reason, distances: Distances, first: int, other: int | None, margin: float
+    ) -> Check:
+        """Predict again without a reason: at the mean of its columns, or without labels nearby."""
+        node, x, row = distances.node, self.bare.x.clone(), self.raw[distances.node].double()
+        hidden = np.zeros(len(x), dtype=bool)
+        if reason.of == LABELS:
+            hidden = (distances.steps > 0) & (distances.steps <= NEAR)
+        else:
+            rows = torch.arange(len(x), device=x.device) == node
+            rows = rows if reason.of == OWN else ~rows
+            columns = torch.tensor(reason.features, device=x.device)
+            x[rows.nonzero(), columns] = x[:, columns].mean(0)
+        changed = copy(self.bare)
+        changed.x = x
+        model = _relabelled(self.model, x, torch.from_numpy(hidden))
+        measured = model.predict_proba(changed)[[node]].cpu()
+        stated = row.clone()
+        if other is not None:
+            odds = math.exp(min(max(margin - reason.contribution, -50), 50))
+            both = row[first] + row[other]
+            stated[first], stated[other] = both * odds / (1 + odds), both / (1 + odds)
+        before = self.transform(stated.unsqueeze(0).to(self.raw))
+        return Check(
+            reason=reason.title,
+            stated=float(before[0, first]),
+            measured=float(self.transform(measured)[0, first]),
+        )
+
+
+REST = {LABELS: "known labels around it", PLACE: "its place in the graph"}
+NEAR = 2  # steps within which labels are hidden to see what they do
+
+
+def _median(values: Any, date: bool = False) -> str:
+    """The middle of some numbers, in words."""
+    if not len(values):
+        return "none"
+    value = float(np.median(values))
+    if date:
+        return str(np.datetime64(round(value), "s").astype("datetime64[D]"))
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def _relabelled(model: Method, x: Tensor, hidden: Tensor) -> Method:
+    """A method that finds its labelled nodes in changed features, some of them hidden."""
+    nodes, labels, _ = model.labelled_
+    kept = (nodes < len(x)) & ~hidden.to(nodes.device)[nodes.clamp(max=len(x) - 1)]
+    nodes, labels = nodes[kept], labels[kept]
+    signatures = feature_signatures(x[nodes.to(x.device)]).to(model.labelled_.signatures)
+    other = copy(model)
+    if isinstance(other, Auto):
+        other.members_ = [_relabelled(member, x, hidden) for member in other.members_]
+        other._predicted = None
+    else:
+        other.labelled_ = model.labelled_._replace(
+            nodes=nodes, labels=labels, signatures=signatures
+        )
+    return other
+
+
 def explain(
     model: Method,
     graph: Data,
     node: int,
     *,
-    task: Task | None = None,
-    labels: Tensor | None = None,
-    ids: tuple[str, ...] = (),
-    feature_names: Sequence[str] = (),
+    about: int | None = None,
     top: int = 10,
+    **options: Any,
 ) -> Explanation:
-    """Attribute the prediction for a node to labelled nodes, columns and clusters.
+    """Attribute the probability of a class to columns and labelled nodes.
 
     Computes gradient times input, summed over the features of each node. The networks here are
-    piecewise linear, so this decomposes the margin between the two most probable classes exactly,
-    into what the features of nodes add to that of average nodes, the bias. Trees give what each
-    split on a node's paths adds, label propagation what each label adds, an average what its
-    members give. Uni-GNN's contributions are split by whether they came over structural
-    connectivity or through shared clusters, with the clusters held fixed. The cost is that of a few
-    predictions.
+    piecewise linear, so this decomposes the margin between the class and the most probable other
+    one exactly, into what the features of nodes add to that of average nodes, the bias. Trees give
+    what each split on a node's paths adds, label propagation what each label adds, an average what
+    its members give. The largest reason is taken away to see whether the probability changes as
+    stated. The cost is that of a few predictions.
 
     The influence of labels on the weights during training is not part of it: it explains what the
     fitted network takes from the features of nodes.
@@ -206,73 +551,11 @@ def explain(
         model: A fitted method.
         graph: A graph that it can predict.
         node: The index of the node to explain.
-        task: The task whose training nodes are the labelled nodes; they come first in the graph.
-        labels: The labels instead of a task, -1 for unlabelled nodes. By default the training
-            nodes of the model that have the same index and features in this graph; another graph
-            has none.
-        ids: The id of every node, to be part of the explanation.
-        feature_names: The names of the columns; numbers by default.
-        top: The number of labelled nodes and of columns to list.
-
-    Shapes:
-        labels: int64, (N,)
+        about: The class to explain, by default the most probable one.
+        top: The number of labelled nodes, reasons and columns to list.
+        options: Those of `Explainer`: task or labels, ids, feature_names, encoder.
     """
-    bare = model_input(model, graph)
-    if isinstance(node, bool) or not isinstance(node, int) or not 0 <= node < graph.num_nodes:
-        raise ValueError(f"node must lie between 0 and {graph.num_nodes - 1}, got {node!r}.")
-    if top < 0:
-        raise ValueError(f"top must be at least 0, got {top}.")
-    known = _labels(model, bare, task, labels).cpu()
-    predicted = model.predict_proba(graph).cpu()
-    first, *rest = predicted[node].argsort(descending=True, stable=True)[:2].tolist()
-    runner_up = rest[0] if rest and predicted[node, rest[0]] > 0 else None
-    direction = torch.zeros(predicted.shape[1])  # whose product with logits is the margin
-    direction[first] = 1
-    if runner_up is not None:
-        direction[runner_up] = -1
-    parts = _on_cpu(contributions(model, bare, node, direction.to(bare.x.device)))
-    distances = Distances(bare.edge_index, graph.num_nodes, node)
-    others = known.clone()
-    others[node] = HIDDEN_LABEL
-    contributing = ((others >= 0) & (parts.total != 0)).nonzero().squeeze(1)
-    order = parts.total[contributing].abs().argsort(descending=True, stable=True)
-    listed: list[int] = contributing[order[:top]].tolist()
-    from_itself, total = float(parts.total[node]), float(parts.total.sum())
-    from_labelled = float(parts.total[others >= 0].sum())
-    names = feature_names or [f"feature {column}" for column in range(bare.num_features)]
-    columns = _columns(parts.columns, [*names, "log degree"], top)  # which some methods add
-    return Explanation(
-        node=node,
-        predicted=first,
-        runner_up=runner_up,
-        probability=float(predicted[node, first]),
-        probabilities=tuple(predicted[node].tolist()),
-        label=int(known[node]) if known[node] >= 0 else None,
-        margin=float(parts.value),
-        from_itself=from_itself,
-        from_labelled=from_labelled,
-        from_unlabelled=total - from_itself - from_labelled,
-        bias=float(parts.value) - total,
-        by_class=tuple(float(parts.total[others == c].sum()) for c in range(model.num_classes_)),
-        labelled=tuple(
-            _influence(parts, distances, other, int(known[other]), ids) for other in listed
-        ),
-        columns=columns,
-        other_columns=total - sum(part.contribution for part in columns),
-        clusters=_clusters(parts, known, node, model.num_classes_),
-        class_names=model.class_names_,
-        class_counts=tuple(int((known == c).sum()) for c in range(model.num_classes_)),
-        ids=ids,
-        neighbourhood=ego_graph(
-            distances,
-            listed,
-            parts.total,
-            y=known,
-            predicted=predicted.argmax(1),
-            contribution=parts.total,
-            **{"cluster": parts.clusters[-1]} if parts.clusters else {},
-        ),
-    )
+    return Explainer(model, graph, **options).explain(node, about, top=top)
 
 
 def _labels(model: Method, graph: Data, task: Task | None, labels: Tensor | None) -> Tensor:
@@ -293,24 +576,15 @@ def _labels(model: Method, graph: Data, task: Task | None, labels: Tensor | None
             raise ValueError(f"The task has {size} nodes, more than the {num_nodes} of the graph.")
         result[:size] = torch.where(task.train, task.graph.y, HIDDEN_LABEL).to(result)
         return result
-    nodes, classes, signatures = model.labelled_
-    inside = nodes < num_nodes
-    nodes, classes, signatures = nodes[inside], classes[inside], signatures[inside]
-    same = matching_signatures(feature_signatures(graph.x[nodes]), signatures)
-    result[nodes[same]] = classes[same]
+    nodes, classes = model._known_labels(graph)
+    result[nodes] = classes
     return result
 
 
 def _on_cpu(parts: Contributions) -> Contributions:
-    value, total, paths, within, clusters, columns = parts
-    return Contributions(
-        value.cpu(),
-        total.cpu().double(),
-        None if paths is None else paths.cpu().double(),
-        None if within is None else within.cpu().double(),
-        tuple(assignment.cpu() for assignment in clusters),
-        {origin: values.cpu().double() for origin, values in columns.items()},
-    )
+    columns = {origin: values.cpu().double() for origin, values in parts.columns.items()}
+    clusters = tuple(assignment.cpu() for assignment in parts.clusters)
+    return Contributions(parts.value.cpu(), parts.total.cpu().double(), clusters, columns)
 
 
 def _columns(parts: Mapping[str, Tensor], names: Sequence[str], top: int) -> tuple[ColumnPart, ...]:
@@ -323,45 +597,24 @@ def _columns(parts: Mapping[str, Tensor], names: Sequence[str], top: int) -> tup
     ]
     pairs.sort(key=lambda pair: -abs(pair[2]))
     return tuple(
-        ColumnPart(column=column, name=names[column], origin=origin, contribution=value)
+        ColumnPart(
+            column=column, name=REST.get(origin, names[column]), origin=origin, contribution=value
+        )
         for origin, column, value in pairs[:top]
-    )
-
-
-def _influence(
-    parts: Contributions, distances: Distances, other: int, label: int, ids: Sequence[str]
-) -> Influence:
-    node, paths, within = distances.node, parts.along_paths, parts.within_clusters
-    layers = enumerate(parts.clusters, 1)
-    return Influence(
-        node=other,
-        id=ids[other] if ids else str(other),
-        label=label,
-        distance=distances.to(other),
-        shared_clusters=tuple(i for i, cluster in layers if cluster[node] == cluster[other]),
-        contribution=float(parts.total[other]),
-        along_paths=None if paths is None else float(paths[other]),
-        within_clusters=None if within is None else float(within[other]),
     )
 
 
 def _clusters(
     parts: Contributions, labels: Tensor, node: int, num_classes: int
 ) -> tuple[Cluster, ...]:
-    clusters, within = [], parts.within_clusters
+    clusters = []
     for layer, assignment in enumerate(parts.clusters, 1):
         members = assignment == assignment[node]
         known = labels[members]
-        assert within is not None
-        clusters.append(
-            Cluster(
-                layer=layer,
-                cluster=int(assignment[node]),
-                size=int(members.sum()),
-                labelled=tuple(torch.bincount(known[known >= 0], minlength=num_classes).tolist()),
-                contribution=float(within[members].sum() - within[node]),
-            )
-        )
+        counts = torch.bincount(known[known >= 0], minlength=num_classes).tolist()
+        size, index = int(members.sum()), int(assignment[node])
+        one = Cluster(layer=layer, cluster=index, size=size, labelled=tuple(counts))
+        clusters.append(one)
     return tuple(clusters)
 
 
@@ -389,42 +642,28 @@ def suspects(
     tables = nodes.tables
     graph = tables.graph if graph is None else graph
     indices = np.arange(graph.num_nodes)[nodes.rows]
-    ids, names = tuple(map(str, tables.ids.tolist())), tables.encoder.names
-    found = []
+    ids, encoder = tuple(map(str, tables.ids.tolist())), tables.encoder
+    names, found = encoder.names, []
+    explainer = Explainer(method, graph, ids=ids, feature_names=names, encoder=encoder)
     for place in np.argsort(-probabilities, kind="stable")[:count].tolist():
         node = int(indices[place])
-        explanation = explain(method, graph, node, ids=ids, feature_names=names)
-        reasons = tuple(reasons_for(explanation, positive))
+        reasons = tuple(reasons_for(explainer.explain(node, positive, check=False)))
         found.append(Suspect(id=ids[node], probability=probabilities[place], reasons=reasons))
     return found
 
 
-def reasons_for(explanation: Explanation, positive: int) -> list[str]:
-    """What speaks for a class, in a few words each: columns, then a labelled node of the class."""
-    sign = 1 if explanation.predicted == positive else -1
-    parts = {column_words(part): sign * part.contribution for part in explanation.columns}
-    largest = max(parts.values(), default=0.0)
+def reasons_for(explanation: Explanation) -> list[str]:
+    """What supports a class, in a few words each: columns, then a labelled node of the class."""
+    largest = max((one.contribution for one in explanation.reasons), default=0.0)
     # of those that are worth the room the three largest
-    strong = [name for name, value in parts.items() if value > max(0.05 * largest, 0.0)]
-    reasons = sorted(strong, key=lambda name: -parts[name])[:3]
-    near = [
-        one
-        for one in explanation.labelled
-        if one.label == positive and sign * one.contribution > 0 and one.distance
-    ]
+    least = max(0.05 * largest, 0.0)
+    strong = [one for one in explanation.reasons if one.contribution > least][:3]
+    words = [f"{one.title} {one.value} (usually {one.typical})" for one in strong if one.value]
+    near = [one for one in explanation.labelled if one.contribution > 0 and one.distance]
     if near:
-        first = max(near, key=lambda one: sign * one.contribution)
-        steps = "neighbour" if first.distance == 1 else f"{first.distance} steps away"
-        known = explanation.class_names[positive] if explanation.class_names else str(positive)
-        reasons.append(f"{explanation.ids[first.node]} ({known}, {steps})")
-    return reasons
-
-
-def column_words(part: ColumnPart) -> str:
-    """A column, and whose it is unless it is the node's own."""
-    if part.origin == "own":
-        return part.name
-    return f"{part.name} ({'neighbourhood' if part.origin == 'others' else part.origin})"
+        steps = "neighbour" if near[0].distance == 1 else f"{near[0].distance} steps away"
+        words.append(f"{near[0].id} ({explanation.name(explanation.about)}, {steps})")
+    return words
 
 
 MOST_NODES = 3000  # of a picture that is still readable

@@ -10,7 +10,7 @@ from typing import Any
 
 from evengraph.core.untrusted import items, lookup, number
 from evengraph.report.charts import percent
-from evengraph.report.markup import Markup, integer, tag
+from evengraph.report.markup import Markup, integer, plural, tag
 from evengraph.report.page import read_asset, section
 
 MAP_STYLE = read_asset(__package__, "node_map.css")
@@ -140,17 +140,51 @@ CAPTION = "Filled: labelled. Hollow: predicted. Square: evidence against. Size: 
 # As on all pages: blue-grey first for common classes, orange first for rare ones.
 COMMON = ("#66768c", "#1f6fb2", "#0f7d5c", "#9a3f8f", "#4a90a4", "#7a6a4f")
 RARE = ("#b84a00", "#e0912f", "#c2456a", "#8c2d04")
-SAME_CLUSTER = "#ffd873"
+MOST_BARS, ROW, BAR, AXIS = 8, 22, 110, 506  # reasons drawn; pixels
+MAX_WORDS = 58  # characters of a reason
 
 Point = tuple[float, float]
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
+def verdict(explanation: Mapping[str, Any]) -> str:
+    """What was decided for the explained node, in a sentence."""
+    names = class_names(explanation)
+    name, share = names[explanation["about"]], 100 * explanation["probability"]
+    text = f"{explanation['id']}: {name} {share:.1f}%"
+    if (threshold := explanation.get("threshold")) is not None:
+        flagged = explanation["probability"] >= threshold
+        return f"{text}, {'flagged' if flagged else 'not flagged'} (from {100 * threshold:.1f}%)."
+    if explanation["predicted"] != explanation["about"]:
+        return f"{text}; predicted: {names[explanation['predicted']]}."
+    runner_up = explanation.get("runner_up")
+    return f"{text}." if runner_up is None else f"{text}; runner-up: {names[runner_up]}."
+
+
+def neighbour_words(explanation: Mapping[str, Any]) -> str:
+    """How many neighbours a node has, and the classes of those that are labelled."""
+    names, counts = class_names(explanation), explanation["class_counts"]
+    count, near = explanation["neighbours"], explanation["neighbour_labels"]
+    text = f"It has {plural(count, 'neighbour')}"
+    if not sum(counts):
+        return f"{text}; no labelled node of training is in this graph."
+    labelled = ", ".join(f"{n:,} {name}" for n, name in zip(near, names, strict=False) if n)
+    share = counts[explanation["about"]] / sum(counts)
+    usual = f"{names[explanation['about']]} is {100 * share:.1f}% of all labels."
+    return f"{text}, labelled among them: {labelled or 'none'}. {usual}"
+
+
+def class_names(explanation: Mapping[str, Any]) -> list[str]:
+    """The names of the classes; numbers without."""
+    count = len(explanation["probabilities"])
+    return [str(name) for name in explanation["class_names"] or range(count)]
+
+
 def draw_explanation(explanation: Mapping[str, Any], ids: Sequence[str]) -> str:
     """Draw nodes by their distance from the explained one, larger the more they contributed.
 
-    Lines are the paths to the nodes; other edges are pale. Colours are classes, and a halo marks
-    nodes in the same cluster. The largest contributions have their id where there is room.
+    Lines are the paths to the nodes; other edges are pale. Colours are classes. The largest
+    contributions have their id where there is room. Below are the reasons as bars.
     """
     return str(_Neighbourhood(explanation, ids).draw())
 
@@ -215,8 +249,9 @@ class _Neighbourhood:
 
     def __init__(self, explanation: Mapping[str, Any], ids: Sequence[str]) -> None:
         self.near = near = explanation["neighbourhood"]
-        count = len(explanation["probabilities"])
-        self.classes = explanation["class_names"] or [str(label) for label in range(count)]
+        self.classes = class_names(explanation)
+        self.reasons = list(explanation.get("reasons") or ())[:MOST_BARS]
+        self.about = self.classes[explanation["about"]]
         self.counts = explanation.get("class_counts")
         self.colours = class_colours(self.counts or [1] * len(self.classes))
         self.tree = path_tree(near)
@@ -225,17 +260,12 @@ class _Neighbourhood:
         largest = max(weights[1:], default=0.0) or 1.0
         self.radii = [11.0, *(round(4 + 7 * weight / largest, 1) for weight in weights[1:])]
         self.names = [ids[node] for node in near["node_id"]]
-        probability = f"{100 * explanation['probability']:.1f}%"
-        predicted = self.classes[explanation["predicted"]]
-        self.title = f"{ids[explanation['node']]}: {predicted}, {probability}"
-        cluster = near.get("cluster") or [None]
-        same = [other == cluster[0] for other in cluster[1:]]
-        self.halos = [any(same), *same]
+        self.title = verdict({"id": ids[explanation["node"]], **explanation})
         farthest = max(ring_numbers(near["distance"]))
         self.rings = [RADIUS * ring / farthest for ring in range(1, farthest + 1)]
 
     def draw(self) -> Markup:
-        legend = self._legend()
+        legend, bars = self._legend(), self._bars()
         middle = {"cx": CENTRE[0], "cy": CENTRE[1]}
         look = {"fill": "none", "stroke": "#eceff3"}
         return tag(
@@ -249,14 +279,15 @@ class _Neighbourhood:
             tag("text", self.title, x=16, y=28, font_size=16, font_weight="bold"),
             tag("text", CAPTION, x=16, y=48, fill="#555555"),
             *legend,
+            tag("g", *bars, transform=f"translate(0 {SIZE + 24 * len(legend)})"),
             xmlns="http://www.w3.org/2000/svg",
-            viewBox=f"0 0 {SIZE} {SIZE + 24 * len(legend)}",
+            viewBox=f"0 0 {SIZE} {SIZE + 24 * len(legend) + ROW * len(bars)}",
             font_family="sans-serif",
             font_size=12,
         )
 
     def _legend(self) -> list[Markup]:
-        """The classes, and the halo of a cluster, if there is one."""
+        """The classes."""
         labels = {*self.near["predicted"], *(label for label in self.near["y"] if label >= 0)}
         entries = []
         for label in sorted(labels):
@@ -264,13 +295,29 @@ class _Neighbourhood:
             text += f", {self.counts[label]:,} labelled" if self.counts else ""
             text += ", rare" if self.colours[label] in RARE else ""
             entries.append((self.colours[label], text))
-        if self.halos[0]:
-            entries.append((SAME_CLUSTER, f"halo: in the same cluster as {_cut(self.names[0])}"))
         lines = []
         for y, (colour, text) in enumerate(entries):
             mark = tag("circle", cx=24, cy=SIZE + 24 * y, r=6, fill=colour)
             lines.append(tag("g", mark, tag("text", text, x=40, y=SIZE + 24 * y + 4)))
         return lines
+
+    def _bars(self) -> list[Markup]:
+        """The reasons: bars to the right support the class, bars to the left oppose it."""
+        if not self.reasons:
+            return []
+        largest = max(abs(one["contribution"]) for one in self.reasons)
+        text = f"Bars to the right support {self.about}, bars to the left oppose it."
+        rows = [tag("text", text, x=16, y=16, fill="#555555")]
+        for place, one in enumerate(self.reasons, start=1):
+            y, width = ROW * place, round(BAR * abs(one["contribution"]) / largest, 1)
+            words = one["title"] + (f": {one['value']}" if one["value"] else "")
+            words += f" (usually {one['typical']})" if one["typical"] else ""
+            left, colour = (AXIS, RARE[0]) if one["contribution"] > 0 else (AXIS - width, COMMON[0])
+            bar = tag("rect", x=round(left, 1), y=y + 4, width=width, height=14, fill=colour)
+            axis = tag("line", x1=AXIS, x2=AXIS, y1=y, y2=y + ROW, stroke="#a9b4c1")
+            name = tag("text", _cut(words, MAX_WORDS), x=16, y=y + 15)
+            rows.append(tag("g", name, bar, axis))
+        return rows
 
     def _edges(self) -> list[Markup]:
         """All edges once, those of paths above the others and stronger."""
@@ -285,11 +332,7 @@ class _Neighbourhood:
         return [pale, tag("g", *paths, stroke="#a9b4c1", stroke_width=1.6)]
 
     def _marks(self) -> Iterator[Markup]:
-        """Halos, then a circle per node, or a square if it is evidence against the prediction."""
-        for (x, y), radius, shown in zip(self.points, self.radii, self.halos, strict=False):
-            if shown:
-                place = {"cx": x, "cy": y, "r": round(radius + 6, 1)}
-                yield tag("circle", **place, fill=SAME_CLUSTER, fill_opacity=0.6)
+        """A circle per node, or a square if it is evidence against the explained class."""
         near = self.near
         for index, (label, predicted) in enumerate(zip(near["y"], near["predicted"], strict=True)):
             source, shown = ("labelled", label) if label >= 0 else ("predicted", predicted)
@@ -343,8 +386,8 @@ class _Neighbourhood:
         return next((box for box in boxes if _is_free(box, taken)), boxes[0])
 
 
-def _cut(name: str) -> str:
-    return name if len(name) <= MAX_CHARS else name[: MAX_CHARS - 1] + "…"
+def _cut(name: str, most: int = MAX_CHARS) -> str:
+    return name if len(name) <= most else name[: most - 1] + "…"
 
 
 def _is_free(box: Box, taken: Sequence[Box]) -> bool:

@@ -111,6 +111,14 @@ class Number:
             scaled = numbers / self.scale - self.mean / self.scale
         return np.asarray(np.clip(scaled, -MAX_FEATURE, MAX_FEATURE)[:, None])
 
+    def decode(self, features: Floats) -> Floats:
+        """The numbers that gave some features, (N,)."""
+        return self.uncurve(features * self.scale + self.mean)
+
+    def uncurve(self, values: Floats) -> Floats:
+        """The inverse of `curve`."""
+        return values
+
 
 @dataclass(frozen=True, kw_only=True)
 class Date(Number):
@@ -164,6 +172,10 @@ class Log(Number):
         """The signed logarithm, (N,)."""
         return _signed_log(numbers, self.unit)
 
+    def uncurve(self, values: Floats) -> Floats:
+        """The numbers with these logarithms, (N,)."""
+        return np.asarray(np.sign(values) * self.unit * np.expm1(np.abs(values)))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Quantile(Number):
@@ -181,6 +193,13 @@ class Quantile(Number):
         lower = -np.interp(-numbers, -quantiles[::-1], -ranks[::-1])
         end = 0.5 / len(quantiles)
         return np.asarray(ndtri(np.clip((upper + lower) / 2, end, 1 - end)))
+
+    def uncurve(self, values: Floats) -> Floats:
+        """The numbers with these scores, (N,)."""
+        from scipy.special import ndtr
+
+        ranks = np.linspace(0, 1, len(self.quantiles))
+        return np.asarray(np.interp(ndtr(values), ranks, self.quantiles))
 
 
 def fit_number(column: str, numbers: Floats) -> Number:
