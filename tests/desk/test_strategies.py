@@ -233,6 +233,20 @@ def test_the_default_offers_likely_nodes_of_the_rarest_class_first_and_says_so()
     assert not any("rarest" in text for text, node in zip(texts, nodes, strict=True) if node < 80)
 
 
+@pytest.mark.parametrize(("size", "expected"), [(12, [0.99, 0.8, 0.7]), (30, None)])
+def test_of_a_scarce_class_the_most_probable_come_first(size, expected):
+    """Between the classes by a model that balances them, hardly any node is of the scarce one."""
+    evidence = sure([100 - size, size], [20, 2])
+    odds = torch.full((size,), 0.55)
+    odds[[4, 7, 9]] = torch.tensor([0.7, 0.99, 0.8])
+    found = evidence.probabilities.clone()
+    found[100 - size :] = torch.stack([1 - odds, odds], 1)
+    evidence = replace(evidence, probabilities=found)
+    assert find_hunt(evidence).surest is (expected is not None)
+    first = found[choose_nodes(evidence)[0][:3], 1].tolist()
+    assert first == pytest.approx(expected) if expected else 0.99 not in first
+
+
 @pytest.mark.parametrize("budget", [1, 2, 5, 10])
 def test_the_part_is_the_same_however_batches_are_cut(budget):
     numbers = [

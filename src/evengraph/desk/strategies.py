@@ -30,6 +30,7 @@ FAR = 1.5  # times the usual gap between clusters
 TIMES = 2.0  # share of the labels over share of the nodes
 LARGEST = 0.5  # of the labels
 PART = 3  # of ten nodes; more cost the other classes
+SCANT, SCANT_PART = 0.15, 5  # predicted share of a scarce class, and its part of ten nodes
 RARE = 0.9  # of an equal share of the nodes: a class with more is not rare
 
 UNLIKE = 10  # one node in so many is unlike every label, where there are any
@@ -147,18 +148,23 @@ def new_class(evidence: Evidence) -> Tensor:
 
 
 class Hunt(NamedTuple):
-    """The class to look for, its likely candidates, bool, (N,), and how many the batch takes."""
+    """The class to look for, its likely candidates, bool, (N,), and how many the batch takes.
+
+    `surest` says to take the most probable ones, not those that teach most.
+    """
 
     label: int
     likely: Tensor
     number: int
+    surest: bool = False
 
 
 def find_hunt(evidence: Evidence) -> Hunt | None:
     """The rarest class and how many nodes it still needs; None if no class is rare.
 
     Of the classes that have labels and are predicted for a candidate, it is the one with the fewest
-    nodes by the model. It should have as many labels as the others on average, or twice its share
+    nodes by the model. The rarer of two classes is found by taking the most probable nodes: models
+    balance classes, so that of those between the two hardly any is of a class of 2%. It should have as many labels as the others on average, or twice its share
     of the nodes if that is more, but at most half of all.
     """
     found = evidence.probabilities
@@ -175,9 +181,11 @@ def find_hunt(evidence: Evidence) -> Hunt | None:
     goal = min(LARGEST, max(equal, TIMES * share)) * after
     likely = evidence.candidates & (predicted == label)
     lacking = math.ceil(goal - int(evidence.counts[label]))
-    allowed = PART * after // 10 - PART * before // 10  # the same however batches are cut
+    surest = int(seen.sum()) == 2 and share < SCANT
+    part = SCANT_PART if surest else PART
+    allowed = part * after // 10 - part * before // 10  # the same however batches are cut
     number = min(lacking, allowed, int(likely.sum()))
-    return Hunt(label, likely, max(0, number))
+    return Hunt(label, likely, max(0, number), surest)
 
 
 @dataclass(frozen=True)

@@ -367,10 +367,13 @@ def choose_nodes(evidence: Evidence, name: str = "default") -> tuple[Tensor, Ten
     if hunt is not None and hunt.number:
         groups = [(hunt.likely, hunt.number), (evidence.candidates, evidence.budget - hunt.number)]
     chosen = torch.zeros(0, dtype=torch.int64)
-    for candidates, number in groups:
-        left = candidates.clone()
+    for place, (candidates, number) in enumerate(groups):
+        left, by, spread = candidates.clone(), scores, strategy.spread
         left[chosen] = False
-        nodes = choose(scores, evidence.rows, left, number, spread=strategy.spread)
+        if hunt is not None and hunt.surest and place == 0 and len(groups) > 1:
+            assert evidence.probabilities is not None
+            by, spread = evidence.probabilities[:, hunt.label], 0.0
+        nodes = choose(by, evidence.rows, left, number, spread=spread)
         chosen = torch.cat([chosen, nodes])
     return chosen, scores
 
