@@ -63,7 +63,7 @@ def test_the_picture_of_an_explanation_is_drawn_from_the_stored_one():
     stored = json.loads((ROOT / "results" / "shops-explain.json").read_text(encoding="utf-8"))
     probability = 100 * stored["explanation"]["probability"]
     page = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
-    assert f"shop-1 is fraud with {probability:.1f}%" in page
+    assert f"shop-1: fraud {probability:.1f}%" in page
 
 
 @pytest.mark.parametrize("name", SOURCES)

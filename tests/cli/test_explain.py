@@ -43,6 +43,20 @@ def test_a_new_node_is_explained_beside_the_known_ones(model, new, shop, capsys)
         assert "It has 2 neighbours, labelled among them: " in shown
 
 
+def test_known_nodes_are_found_where_new_edges_change_their_features(shop, new, capsys):
+    """Features from the edges, such as PageRank, of known nodes stay as they were in training."""
+    words = ["--drop", "amount,country", "--method", "labelpropagation", "--splits", "5-5"]
+    assert call("run", "shop", *COLUMNS, *words, "--save", "model") == 0
+    known = next(row["account"] for row in read(shop / "shop" / "nodes.csv") if row["kind"])
+    write(shop / "e.csv", ["from", "to"], ["new-1", known], ["new-2", "new-1"])
+    capsys.readouterr()
+    tables = ["--new-nodes", "n.csv", "--new-edges", "e.csv"]
+    assert call("explain", "model", "new-1", *tables) == 0
+    shown = capsys.readouterr().out
+    assert "It has 2 neighbours, labelled among them: 1 " in shown
+    assert "known labels around it" in shown
+
+
 def test_a_node_of_another_graph_is_explained_as_predict_predicts_it(model, shop, capsys):
     (shop / "other").mkdir()
     for name in ("nodes.csv", "edges.csv"):

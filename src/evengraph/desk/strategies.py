@@ -164,8 +164,10 @@ def find_hunt(evidence: Evidence) -> Hunt | None:
 
     Of the classes that have labels and are predicted for a candidate, it is the one with the fewest
     nodes by the model. The rarer of two classes is found by taking the most probable nodes: models
-    balance classes, so that of those between the two hardly any is of a class of 2%. It should have as many labels as the others on average, or twice its share
-    of the nodes if that is more, but at most half of all.
+    balance classes, so that of those between the two hardly any is of a class of 2%.
+
+    It should have as many labels as the others on average, or twice its share of the nodes if that
+    is more, but at most half of all.
     """
     found = evidence.probabilities
     if found is None:

@@ -274,6 +274,10 @@ def build_new_nodes(
             edge_rows(new[1][source], new[1][target], ids, table_name(new[1], "edges"))
     joined = pandas.concat(edges, ignore_index=True) if edges else None
     tables = build_graph(nodes, joined, columns, encoder)
+    if encoder.structural or encoder.edges is not None:
+        # features that new edges would change stay as in training, so that known nodes are found
+        same = np.setdiff1d(np.arange(count), rows)
+        tables.graph.x[same] = build_graph(*known, columns, encoder).graph.x[same]
     return NewNodes(tables=tables, rows=rows, attached=True)
 
 

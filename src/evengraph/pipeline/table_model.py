@@ -26,7 +26,7 @@ from evengraph.metrics.binary import positive_class
 from evengraph.metrics.calibration import Calibrator
 from evengraph.metrics.decisions import Costs, RiskCurve, Rule, share_sets
 from evengraph.pipeline.executor import Executor, FittedMethod
-from evengraph.pipeline.explanation import Explanation, Suspect, explain, suspects
+from evengraph.pipeline.explanation import Explainer, Explanation, Suspect, suspects
 from evengraph.pipeline.model_info import (
     ModelInfo,
     NewNodes,
@@ -389,22 +389,34 @@ class TableModel:
         self._check_fitted()
         for graph in (nodes, known):
             if isinstance(graph, Data):
-                return self._calibrated(explain(self.method_, graph, node, top=top))
+                plain = Explainer(self.method_, graph, transform=self.info.calibrated)
+                return self._explain(plain, node, top)
         new = self._explained(nodes, edges, known, columns or {})
         ids = tuple(str(id) for id in new.tables.ids.tolist())
         if str(node) not in ids:
             text = f"There is no node {str(node)!r}; ids are like {', '.join(ids[:3])}."
             raise UnknownNodeError(text, node=str(node), num_edges=0)
-        graph = self._input(new, None, None, align).graph
-        names = new.tables.encoder.names
-        index = ids.index(str(node))
-        found = explain(self.method_, graph, index, ids=ids, feature_names=names, top=top)
-        return self._calibrated(found)
+        graph, encoder = self._input(new, None, None, align).graph, new.tables.encoder
+        explainer = Explainer(
+            self.method_,
+            graph,
+            ids=ids,
+            feature_names=encoder.names,
+            encoder=encoder,
+            transform=self.info.calibrated,
+        )
+        return self._explain(explainer, ids.index(str(node)), top)
 
-    def _calibrated(self, found: Explanation) -> Explanation:
-        """An explanation with the probabilities that `predict` gives."""
-        (row,) = self.info.calibrated(torch.tensor([found.probabilities])).tolist()
-        return replace(found, probability=row[found.predicted], probabilities=tuple(row))
+    def _explain(self, explainer: Explainer, node: Any, top: int) -> Explanation:
+        """Explain the class that can be flagged, unless it is neither flagged nor most probable."""
+        decision = self.info.decision
+        if decision is None or not isinstance(node, int) or not 0 <= node < len(explainer.raw):
+            return explainer.explain(node, top=top)
+        row = explainer.predicted[node]
+        about, threshold = decision.positive, decision.threshold
+        if row[about] < min(threshold, float(row.max())):
+            return explainer.explain(node, int(row.argmax()), top=top)
+        return explainer.explain(node, about, threshold=threshold, top=top)
 
     def evaluate(self) -> dict[str, float | None]:
         """Metrics in percent on the test nodes of training; None for one that is undefined.
