@@ -69,7 +69,11 @@ def test_what_the_labels_cannot_tell_is_said(pool):
 
 def test_a_class_without_labels_is_a_reason_to_go_on():
     flat = extrapolated((100, 200, 300, 400), [0.8] * 4, 1e-6, 0.0, 500, 100)
-    assert _with_unknown(flat, {"a": 90, "b": 80}) == flat
+    assert _with_unknown(flat, {"a": 130, "b": 100}) == flat
+    few = _with_unknown(flat, {"a": 130, "b": 96})
+    assert not few.enough
+    assert few.advice.startswith("Unclear: 100 more labels would bring about ")
+    assert few.advice.endswith("A trial holds out 19 labels of b, and advice to stop takes 20.")
     curve = _with_unknown(flat, {"a": 90, "b": 80, "c": 0})
     assert not curve.enough
     assert curve.advice == "Go on with c; the other classes may have enough."

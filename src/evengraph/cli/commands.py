@@ -32,6 +32,7 @@ from evengraph.cli.explain import explain
 from evengraph.cli.export import export
 from evengraph.cli.inspect import inspect
 from evengraph.cli.methods import methods
+from evengraph.cli.monitor import monitor
 from evengraph.cli.predict import predict
 from evengraph.cli.run import run
 
@@ -87,6 +88,7 @@ COMMANDS: dict[str, Callable[..., None] | str] = {
     "compare": compare,
     "predict": predict,
     "explain": explain,
+    "monitor": monitor,
     "suggest": "evengraph.desk.commands",
     "desk": "evengraph.desk.commands",
     "export": export,

@@ -126,6 +126,8 @@ def _show(found: Suggestions) -> None:
         f"[bold]Label these {len(found.nodes)} next[/], of {found.unlabelled:,} without a label. "
         f"[dim]Labels so far: {escape(labels) or 'none'}.[/]"
     )
+    if found.model:
+        print_notes([f"Probabilities: {found.model}; it weighs all classes alike."])
     print_notes(found.notes)
     table = plain_table(["", "id", "why"])
     for rank, node in enumerate(found.nodes, start=1):
@@ -136,7 +138,7 @@ def _show(found: Suggestions) -> None:
 
 def _show_curve(curve: LearningCurve | None) -> None:
     """Print what more labels would bring."""
-    from evengraph.desk.curve import TOO_FEW_LABELS
+    from evengraph.desk.curve import SCORED, TOO_FEW_LABELS
     from evengraph.report.terminal import plain_table
 
     out.print()
@@ -153,6 +155,7 @@ def _show_curve(curve: LearningCurve | None) -> None:
             f"{point.gain:+.1f}" if more else "",
         )
     out.print(table)
+    print_notes([SCORED])
     print_sentence(f"[bold]{escape(curve.advice)}[/]")
     print_notes(curve.unknown)
 

@@ -25,10 +25,15 @@ WIDTH = 1.28  # standard errors on both sides, which hold four of five values
 BETWEEN = (0.01**2, 0.03**2)  # variance over models of one size; measured on few, it is rough
 WORTH = 1.0  # points of balanced accuracy: a hundred labels that bring less are too many
 CLEAR = 3.0  # points: if they might bring more, the labels at hand cannot tell
+HELD_OUT = 20  # labels of a class in a trial, below which nobody is told to stop; as in `run`
 FEW = 5  # labels of a class, below which its recall is little more than a guess
 NAMED = 6  # classes in a sentence; the others are counted
 CHART_WIDTH, HEIGHT = 300, 150
 LEFT, RIGHT, TOP, BOTTOM = 30, 12, 8, 24  # margins of the chart
+SCORED = (
+    "Balanced accuracy of a quick model on labels that it did not learn from, whichever model chose"
+    " the nodes; run scores its own model on its test nodes."
+)
 TOO_FEW_LABELS = (
     f"What more labels would bring cannot be said yet: it takes {LEAST} labels, and two of each of "
     "two classes."
@@ -61,7 +66,7 @@ class LearningCurve:
         expected: With more.
         advice: Whether to go on, in one sentence.
         enough: Whether the last of `expected` is likely to bring less than a point, and surely
-            less than three.
+            less than three; never where a class has fewer than 20 held-out labels.
         unknown: What the labels at hand cannot tell, in sentences.
     """
 
@@ -134,6 +139,12 @@ def _with_unknown(curve: LearningCurve, counts: dict[str, int]) -> LearningCurve
     if unseen and curve.enough:
         advice = f"Go on with {named(unseen)}; the other classes may have enough."
         curve = replace(curve, advice=advice, enough=False)
+    held_out = {name: round((1 - SHARES[-1]) * count) for name, count in counts.items()}
+    if curve.enough and min(held_out.values()) < HELD_OUT:
+        least = min(held_out, key=held_out.__getitem__)
+        text = f"{curve.advice.partition(': ')[2]} A trial holds out {held_out[least]} labels of "
+        text += f"{least}, and advice to stop takes {HELD_OUT}."
+        curve = replace(curve, advice=f"Unclear: {text}", enough=False)
     return replace(curve, unknown=tuple(unknown))
 
 

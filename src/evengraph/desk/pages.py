@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from evengraph.desk.curve import TOO_FEW_LABELS, can_judge, curve_chart
+from evengraph.desk.curve import SCORED, TOO_FEW_LABELS, can_judge, curve_chart
 from evengraph.desk.desk import Desk, Triage
 from evengraph.desk.label_file import DISMISSED, LABEL, NOTE, Event
 from evengraph.desk.training import is_enough
@@ -506,7 +506,7 @@ def _model(desk: Desk, session: Session) -> Markup:
             last = fits[-1]
             state = f"{last.method}, trained on {last.labels:,} labels"
             if last.score is not None:
-                state += f", balanced accuracy {last.score:.0f} on held-out ones"
+                state += f", balanced accuracy {last.score:.0f} on those held out in training"
             state += "."
         state += f" It is trained again after {desk.labels_to_go()} more." if every else ""
     lines = [tag("p", state)]
@@ -531,7 +531,7 @@ def more_labels(desk: Desk) -> list[Markup]:
     if curve is None:
         can = can_judge(list(desk.counts().values()))
         return [] if can else [section("More labels", tag("p", TOO_FEW_LABELS))]
-    text = "Balanced accuracy of a quick model by the number of labels; shaded: four of five cases."
+    text = f"By the number of labels; shaded: four of five cases. {SCORED}"
     advice = tag("p", curve.advice, class_="advice")
     unknown = [tag("p", sentence) for sentence in curve.unknown]
     return [section("More labels", curve_chart(curve), advice, *unknown, tag("p", text))]

@@ -234,6 +234,7 @@ class Suggestions:
         notes: What to know about all of them, in sentences.
         labelled: Labels of each class so far, by name.
         unlabelled: Nodes that could have been suggested.
+        model: Whose probabilities they are, in words; empty without a model.
         probabilities: What the model predicts for all nodes, (N, C); None without a model.
     """
 
@@ -242,12 +243,14 @@ class Suggestions:
     notes: tuple[str, ...]
     labelled: dict[str, int]
     unlabelled: int
+    model: str = ""
     probabilities: Tensor | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Everything but the probabilities, ready for JSON."""
         return {
             "strategy": self.strategy,
+            "model": self.model,
             "labelled": self.labelled,
             "unlabelled": self.unlabelled,
             "notes": list(self.notes),
@@ -309,8 +312,19 @@ def suggest(
         notes=notes(evidence, chosen, pool.class_names),
         labelled=dict(zip(pool.class_names, evidence.counts.tolist(), strict=True)),
         unlabelled=int(evidence.candidates.sum()),
+        model=_model_words(pool, evidence),
         probabilities=evidence.probabilities,
     )
+
+
+def _model_words(pool: Pool, evidence: Evidence) -> str:
+    """Whose probabilities the suggestions rest on."""
+    if evidence.probabilities is None:
+        return ""
+    if pool.method is None:
+        return f"a quick model (softmax regressions) fitted to these {len(evidence.known):,} labels"
+    learnt = len(pool.method.labelled_.nodes)
+    return f"the saved model ({pool.method.full_title}, {learnt:,} labels), not calibrated"
 
 
 def gather(
