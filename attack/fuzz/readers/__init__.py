@@ -4,7 +4,7 @@ from attack.fuzz.readers.array_files import Npz, Torch
 from attack.fuzz.readers.base import Reader as Reader
 from attack.fuzz.readers.experiments import ResultPage, Spec, StoreFile
 from attack.fuzz.readers.models import Model
-from attack.fuzz.readers.packed import Packed
+from attack.fuzz.readers.packed import Cache, Packed
 from attack.fuzz.readers.tables import Csv, Graphml, Gzip, JsonLines, Lists, Parquet
 
 READERS = {
@@ -19,6 +19,7 @@ READERS = {
         Parquet,
         Graphml,
         Packed,
+        Cache,
         Spec,
         Model,
         ResultPage,
