@@ -50,8 +50,10 @@ HELP := (echo "The installation stopped half-way: see the lines above. It needs 
 	@$(PIP_LOCKED) --no-build-isolation -e . || $(HELP)
 	@touch $@
 
+# One thread on the CPU, so that the digits are those of docs/reproduction.md whatever the machine has.
 run: install
-	$(BIN)/evengraph run cora --method unignn --split step --minority 3 --ratio 0.1 --splits 5,6,7 --out runs/cora-step
+	$(BIN)/evengraph run cora --method unignn --split step --minority 3 --ratio 0.1 --splits 5,6,7 \
+		--device cpu --threads 1 --out runs/cora-step
 
 test: install
 	$(BIN)/python -m pytest -n $(JOBS)

@@ -76,7 +76,7 @@ def test_figures_are_stored_ones(name):
     unison = module(ROOT / "results" / "draw_unison.py", "results_draw_unison")
     stored += "\n".join([unison.successor(), unison.behind(), unison.margin()])
     parts = [draw.newer(), draw.rates(), draw.patient(), draw.order(), draw.ceiling()]
-    stored += "\n".join([*parts, draw.gap("newer", "IceBerg", "Uni-GNN")])
+    stored += "\n".join([*parts, draw.heavier(), draw.gap("newer", "IceBerg", "Uni-GNN")])
     known = set(re.findall(r"[\d.,]*\d", stored.replace(",", "")))
     prose = re.sub(r"```.*?```|`[^`]*`|\]\([^)]*\)", "", text(name), flags=re.S)
     quoted = re.findall(r"\d+\.\d+|\d{1,3}(?:,\d{3})+", prose)

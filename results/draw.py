@@ -9,12 +9,14 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import product
 from pathlib import Path
-from statistics import fmean, pstdev
+from statistics import fmean, stdev
+from typing import Any
 
 from evengraph.lab.results import Cell, ExperimentResults, load_experiments, paired_gaps
 from evengraph.lab.spec import Setup
 from evengraph.lab.store import Store
 from evengraph.methods import METHODS
+from evengraph.pipeline.parameters import paper_cell
 
 HERE = Path(__file__).parent
 SEEDS = {"5", "6", "7"}
@@ -129,7 +131,7 @@ def natural() -> str:
         means = {m["label"]: m["figures"][METRIC]["mean"] for m in result["methods"]}
         (pair,) = result["pairs"]
         sign = 1 if pair["ahead"] == "unignn" else -1
-        low, high = sorted(sign * pair[end] for end in ("low", "high"))
+        low, high = sorted(sign * pair[end] for end in ("wide_low", "wide_high"))
         difference = f"{sign * pair['difference']:.1f} ({low:.1f} to {high:.1f})"
         rows.append([title, f"{means['gcn']:.1f}", f"{means['unignn']:.1f}", difference])
     return _table(["graph", "GCN", "Uni-GNN", "difference"], rows)
@@ -165,6 +167,31 @@ def raw() -> str:
         cells = [results.find(setting, label) for setting in PUBLIC for results in both]
         rows.append([label, *map(_with_published, cells)])
     return _table(["method", *header], rows)
+
+
+HEAVY = ("heavyscaled", "heavyraw")
+GRAPHS = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed"}
+
+
+def heavier() -> str:
+    """Unison as it is now, and others with raw features, at ratios 10 and 20."""
+    found = {one.name: one for one in load_experiments(Store(HERE / "public.sqlite"), HEAVY)}
+    settings = found["heavyraw"].settings
+    rows = []
+    for kind, label in ((HEAVY[0], "Unison"), *((HEAVY[1], x) for x in found["heavyraw"].labels)):
+        cells = [found[kind].find(setting, label) for setting in settings]
+        features = kind.removeprefix("heavy")
+        rows.append([f"{label}, {features} features", *map(_with_published, cells)])
+    published = [paper_cell(*_where(setting), "UNREAL", table="published") for setting in settings]
+    means = [f"({cell[METRIC]['mean']})" for cell in published if cell is not None]
+    where = [(_where(setting)[0], _where(setting)[2]["ratio"]) for setting in settings]
+    titles = [f"{GRAPHS[graph]}, {1 / ratio:.0f}" for graph, ratio in where]
+    return _table(["method", *titles], [*rows, ["UNREAL, published", *means]])
+
+
+def _where(setting: str) -> tuple[str, str, dict[str, Any]]:
+    dataset, imbalance, minority, ratio = setting.split("-")
+    return dataset, imbalance, {"minority": int(minority), "ratio": float(ratio)}
 
 
 def _with_published(cell: Cell | None) -> str:
@@ -399,7 +426,7 @@ def _suffix(variant: str) -> str:
 
 def _mean(runs: list[Row]) -> str:
     values = [float(row[METRIC]) for row in runs]
-    return f"{fmean(values):.1f} ({pstdev(values):.1f})"
+    return f"{fmean(values):.1f} ({stdev(values):.1f})"
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import draw
 from paper_cells import (
     METRIC,
     OURS,
+    Gaps,
     cell,
     differences,
     estimate,
@@ -44,7 +45,7 @@ def score(experiment: str, setting: str, label: str) -> float:
     return cell(experiment, setting, label).mean(METRIC)
 
 
-def gains(experiment: str, label: str) -> list[list[float]]:
+def gains(experiment: str, label: str) -> list[Gaps]:
     """Uni-GNN minus another method for each seed, in every setting."""
     return differences((cell(experiment, s, OURS), cell(experiment, s, label)) for s in settings())
 

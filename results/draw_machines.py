@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import chain
 from statistics import fmean, stdev
 
-from paper_cells import METRIC, OURS, cell, differences, paper_cell, settings, table, title
+from paper_cells import METRIC, OURS, Gaps, cell, differences, paper_cell, settings, table, title
 
 from evengraph.lab.results import Cell
 
@@ -22,7 +22,7 @@ def pair(setting: str, label: str) -> tuple[Cell, Cell]:
     return cell("machines", setting, label, SEEDS), paper_cell(setting, label, SEEDS)
 
 
-def gains(label: str, machine: int) -> list[list[float]]:
+def gains(label: str, machine: int) -> list[Gaps]:
     """Uni-GNN minus another method on the CPU (0) or the GPU (1)."""
     both = ((pair(s, OURS)[machine], pair(s, label)[machine]) for s in settings())
     return differences(both)

@@ -19,9 +19,11 @@ from paper_cells import (
     METRICS,
     OURS,
     OUTSIDE,
+    Gaps,
     corrected,
     estimate,
     of,
+    paper_cell,
     published,
     table,
 )
@@ -144,10 +146,10 @@ def reached(name: str) -> list[bool]:
     ]
 
 
-def changes(setting: str, name: str, before: str = PUBLISHED) -> list[float]:
+def changes(setting: str, name: str, before: str = PUBLISHED) -> Gaps:
     """A reading minus another on the same seeds."""
     both = zip(outside(setting, name), outside(setting, before), strict=True)
-    return [new - old for new, old in both]
+    return Gaps((new - old for new, old in both), paper_cell(setting, OURS).overlap)
 
 
 def closed() -> str:

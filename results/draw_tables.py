@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from statistics import fmean
 
 import pandas as pd
 
-from evengraph.metrics.significance import bootstrap_interval
+from evengraph.metrics.significance import holm, t_test
 
 HERE = Path(__file__).parent
 OURS = "evengraph"
+OVERLAP = 0.85 / 0.15  # test nodes over labelled ones, on the table that was trained on
+ALPHA = 0.05
 METRICS = {"bacc": "balanced accuracy", "ap": "average precision"}
 
 
@@ -22,7 +23,7 @@ def rows() -> pd.DataFrame:
 def compared(frame: pd.DataFrame, *, transfer: bool) -> str:
     """Means over the draws, and how far the worst draw is behind its best alternative."""
     frame = frame[(frame["trained_on"] != frame["predicted"]) == transfer]
-    lines = []
+    lines, p_values = [], []
     for (trained, label, predicted), group in frame.groupby(["trained_on", "label", "predicted"]):
         task = f"{_title(trained)} to {_title(predicted)}" if transfer else _title(trained)
         for metric, title in METRICS.items():
@@ -31,10 +32,13 @@ def compared(frame: pd.DataFrame, *, transfer: bool) -> str:
             worst = (table[OURS] - others.max(axis="columns")).min()
             best = others.mean().idxmax()
             gaps = list(table[OURS] - others[best])
-            low, high = bootstrap_interval(gaps) or (0.0, 0.0)
+            gap, low, high, p = t_test(gaps, overlap=0.0 if transfer else OVERLAP)
             cells = [f"{table[OURS].mean():.1f}", f"{others[best].mean():.1f} ({best})"]
-            cells += [f"{fmean(gaps):+.1f} ({low:.1f} to {high:.1f})", f"{worst:+.1f}"]
+            cells += [f"{gap:+.1f}{{}} ({low:.1f} to {high:.1f})", f"{worst:+.1f}"]
             lines.append([task, label, title, *cells])
+            p_values.append(p)
+    for line, p in zip(lines, holm(p_values), strict=True):
+        line[5] = line[5].format("*" if p < ALPHA else "")
     header = ["tables", "label", "metric", "evengraph", "best alternative", "difference (95%)"]
     header.append("worst draw")
     return "\n".join(

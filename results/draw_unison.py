@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from statistics import fmean, stdev
 
+from paper_cells import Gaps, corrected, interval, significant
+
 from evengraph.lab.results import (
     ALPHA,
     Cell,
@@ -135,11 +137,90 @@ def variants() -> str:
     ):
         gaps = [scores[split][0] - before[split][0] for split in before]
         error = stdev(gaps) / len(gaps) ** 0.5
-        gap = f"{fmean(gaps):+.1f} ± {error:.1f}" if any(gaps) else "–"
+        gap = f"{fmean(gaps):+.1f} ({error:.1f})" if any(gaps) else "–"
         means = [f"{fmean(column):.1f}" for column in zip(*scores.values(), strict=True)]
         rows.append([shape[0].replace(",", ", "), *shape[1:], means[0], gap, means[1]])
-    header = ["views", "members per view", "width", "validation", "gain ± standard error"]
+    header = ["views", "members per view", "width", "validation", "gain (standard error)"]
     return _table([*header, "balanced accuracy, test"], rows)
+
+
+# Committees: what Unison's lead owes to its ten networks.
+
+
+@cache
+def committees() -> dict[str, dict[str, dict[int, dict[str, float]]]]:
+    """Balanced accuracy of every part, by committee, setting and seed."""
+    found: dict[str, dict[str, dict[int, dict[str, float]]]] = {}
+    with (HERE / "committees.csv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            splits = found.setdefault(row["committee"], {}).setdefault(row["setting"], {})
+            splits.setdefault(int(row["seed"]), {})[row["part"]] = float(row[METRIC])
+    return found
+
+
+def _shared(setting: str, other: str) -> list[int]:
+    """Seeds of a setting that both committees have."""
+    found = committees()
+    return sorted(found["unison"][setting].keys() & found[other].get(setting, {}).keys())
+
+
+def _score(committee: str, setting: str, part: str, other: str = "iceberg") -> float:
+    """The mean of a part, on the splits that Unison and another committee have."""
+    splits = committees()[committee][setting]
+    return fmean(splits[seed][part] for seed in _shared(setting, other))
+
+
+def _gaps(setting: str, part: str, other: str, theirs: str) -> Gaps:
+    """A part of Unison minus one of another committee, on the splits that both have."""
+    ours, rest = committees()["unison"][setting], committees()[other][setting]
+    overlap = _cell(experiments()["successor"], setting, "Unison").overlap
+    return Gaps((ours[s][part] - rest[s][theirs] for s in _shared(setting, other)), overlap)
+
+
+def committee_table() -> str:
+    """One network, one per view, and ten with Unison's vote, on the splits that all have."""
+    settings = experiments()["successor"].settings
+    p_values = corrected(_gaps(setting, "vote", "iceberg", "vote") for setting in settings)
+    rows = []
+    for setting, p in zip(settings, p_values, strict=True):
+        cells = [f"{_score(*column[:1], setting, *column[1:]):.1f}" for column in COLUMNS]
+        star = "*" if p < ALPHA else ""
+        gaps = _gaps(setting, "vote", "iceberg", "vote")
+        low, high = interval(gaps)
+        shown = f"{fmean(gaps):+.1f}{star} ({low:.1f} to {high:.1f})"
+        rows.append([_title(setting), *cells, shown])
+    rows.append(["**mean**", *(f"{committee_mean(*column):.1f}" for column in COLUMNS), ""])
+    return _table(["setting", *COLUMNS.values(), "ten, Unison minus IceBerg"], rows)
+
+
+COLUMNS = {
+    ("iceberg", "0"): "IceBerg, one",
+    ("iceberg", "best"): "IceBerg, best of ten on validation",
+    ("iceberg", "vote"): "IceBerg, ten",
+    ("unison", "one"): "Unison, one per view",
+    ("unison", "structural"): "Unison, five structural",
+    ("unison", "vote"): "Unison, ten",
+}
+
+
+def committee_mean(committee: str, part: str, other: str = "iceberg") -> float:
+    """The mean over the settings that Unison and another committee have."""
+    settings = committees()[other]
+    return fmean(_score(committee, setting, part, other) for setting in settings)
+
+
+def committee_verdict(other: str = "iceberg", name: str = "IceBerg") -> str:
+    """What is left of Unison's lead beside ten networks of another method."""
+    settings = committees()[other]
+    gaps = [_gaps(setting, "vote", other, "vote") for setting in settings]
+    single = fmean(fmean(_gaps(setting, "vote", other, "0")) for setting in settings)
+    one, ten = (committee_mean(other, part, other) for part in ("0", "vote"))
+    return (
+        f"ten networks of {name} gain {ten - one:.1f} points on one ({one:.1f} to {ten:.1f}), and "
+        f"Unison's lead falls from {single:.1f} points to {fmean(map(fmean, gaps)):.1f}. It is "
+        f"ahead in {sum(fmean(gap) > 0 for gap in gaps)} of {len(gaps)} settings, significantly "
+        f"in {significant(gaps)}"
+    )
 
 
 def portfolio() -> str:

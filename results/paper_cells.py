@@ -13,7 +13,7 @@ from statistics import fmean
 
 from evengraph.lab.results import ALPHA, Cell, ExperimentResults, load_experiments, paired_gaps
 from evengraph.lab.store import Store
-from evengraph.metrics.significance import bootstrap_interval, holm, t_test
+from evengraph.metrics.significance import holm, t_test
 
 HERE = Path(__file__).parent
 STORES = {
@@ -21,6 +21,7 @@ STORES = {
     **dict.fromkeys(("control", "budget"), "fair"),
     "machines": "machines",
     "starts": "starts",
+    "ties": "ties",
 }
 METRIC = "balanced_accuracy"
 METRICS = (METRIC, "macro_f1", "g_mean")
@@ -81,25 +82,40 @@ def reached(ours: CellOf, metrics: Sequence[str] = METRICS) -> list[bool]:
     ]
 
 
-def differences(pairs: Iterable[tuple[Cell, Cell]]) -> list[list[float]]:
+class Gaps(list[float]):
+    """Differences on the same splits, and how much splits share: test nodes over the others."""
+
+    def __init__(self, values: Iterable[float], overlap: float = 0.0) -> None:
+        super().__init__(values)
+        self.overlap = overlap
+
+
+def differences(pairs: Iterable[tuple[Cell, Cell]]) -> list[Gaps]:
     """The first of each pair minus the second, for every seed."""
-    return [list(paired_gaps(*pair, METRIC).values) for pair in pairs]
+    found = [paired_gaps(*pair, METRIC) for pair in pairs]
+    return [Gaps(gaps.values, gaps.overlap) for gaps in found]
 
 
-def corrected(gaps: Iterable[Sequence[float]]) -> list[float]:
-    """The p value of each difference, corrected for all of them by Holm's method."""
-    return holm([t_test(values).p if any(values) else 1.0 for values in gaps])
+def corrected(gaps: Iterable[Gaps]) -> list[float]:
+    """The p value of each, corrected for what splits share and, by Holm's method, for all."""
+    return holm([t_test(values, overlap=values.overlap).p for values in gaps])
 
 
-def significant(gaps: Sequence[Sequence[float]]) -> int:
+def significant(gaps: Sequence[Gaps]) -> int:
     """How many differences are above 0 after correction."""
     tests = zip(gaps, corrected(gaps), strict=True)
     return sum(p < ALPHA and fmean(values) > 0 for values, p in tests)
 
 
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """95% interval of a mean, or of a difference, which allows for what splits share."""
+    found = t_test(values, overlap=values.overlap if isinstance(values, Gaps) else 0.0)
+    return found.low, found.high
+
+
 def estimate(values: Sequence[float], *, sign: str = "") -> str:
-    """Mean with its 95% bootstrap interval, such as 75.6 (73.4 to 77.5)."""
-    low, high = bootstrap_interval(values) or (values[0], values[0])
+    """Mean with its interval, such as 75.6 (73.4 to 77.5)."""
+    low, high = interval(values)
     mean = round(fmean(values), 1) + 0.0  # no minus before zero
     return f"{mean:{sign}.1f} ({low:.1f} to {high:.1f})"
 

@@ -163,7 +163,11 @@ def test_a_rare_class_selects_the_epoch_on_the_gpu(name):
 
 @pytest.mark.parametrize(
     "reading",
-    [{"stop_on": "loss"}, {"stop_on": "accuracy"}, {"mean_loss": True, "unit_rows": True}],
+    [
+        {"stop_on": "loss"},
+        {"stop_on": "accuracy", "ranked_by": "log_odds"},
+        {"mean_loss": True, "unit_rows": True},
+    ],
 )
 def test_readings_of_unignn_on_the_gpu(reading):
     """The best score is that of the fitted model."""

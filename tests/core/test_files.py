@@ -20,13 +20,14 @@ def record(seed: int, value: float) -> Record:
     return Record(seed=seed, metrics={"macro_f1": value}, validation=value, **counts, **lists)
 
 
-def test_mean_and_population_deviation():
+def test_mean_and_sample_deviation():
     values = [60.0, 70.0, 74.0]
     mean, std = mean_and_deviation([record(seed, value) for seed, value in enumerate(values)])
     assert mean["macro_f1"] == pytest.approx(statistics.fmean(values))
-    assert std["macro_f1"] == pytest.approx(statistics.pstdev(values))
+    assert std["macro_f1"] == pytest.approx(statistics.stdev(values))
     undefined = mean_and_deviation([record(0, 50.0), record(1, math.nan)])
     assert all(math.isnan(figures["macro_f1"]) for figures in undefined)
+    assert mean_and_deviation([record(0, 50.0)])[1]["macro_f1"] == 0
 
 
 def test_rows_as_csv_by_hand():

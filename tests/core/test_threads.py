@@ -102,6 +102,15 @@ def test_torch_is_limited_within_a_block(machine, torch_threads, about, before, 
     assert torch.get_num_threads() == before
 
 
+def test_pinned_threads_are_those_of_every_graph(machine, torch_threads):
+    machine(given="8")
+    torch_threads(8)
+    threads.pin(3)
+    for sizes in ((800, 4_000, 12), CORA, HUGE):
+        with threads.limited_threads(graph(*sizes)):
+            assert torch.get_num_threads() == 3
+
+
 def test_other_libraries_follow_torch(torch_threads):
     import_module("sklearn.ensemble")  # loads the pools
 

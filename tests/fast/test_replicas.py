@@ -97,6 +97,7 @@ SETTINGS = [
     {"unit_rows": True, "mean_loss": True, "cluster_starts": 3},
     {"stop_on": "loss"},
     {"stop_on": "accuracy", "class_weights": False, "share_embeddings": False},
+    {"ranked_by": "log_odds", "class_weights": False, "keep_total": True},
 ]
 
 

@@ -44,11 +44,14 @@ def first_loss(**fields):
 
 @pytest.mark.parametrize("class_weights", [True, False])
 @pytest.mark.parametrize("mean_loss", [True, False])
-def test_each_class_weighs_the_same_or_each_node(form, class_weights, mean_loss):
-    fields = {"class_weights": class_weights, "mean_loss": mean_loss}
+@pytest.mark.parametrize("keep_total", [True, False])
+def test_each_class_weighs_the_same_or_each_node(form, class_weights, mean_loss, keep_total):
+    fields = {"class_weights": class_weights, "mean_loss": mean_loss, "keep_total": keep_total}
     task, values, loss = first_loss(pseudo_labels="none", **fields)
     labels = task.graph.y[task.train]
     weights = 1 / torch.bincount(labels)[labels] if class_weights else torch.ones(len(labels))
+    if keep_total:  # one for each of three classes
+        weights = weights * 3 / weights.sum()
     each = -values[task.train].gather(1, labels[:, None]).squeeze(1).log()
     expected = (weights * each).sum() / (weights.sum() if mean_loss else 1)
     assert loss == pytest.approx(float(expected), rel=1e-5)

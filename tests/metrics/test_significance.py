@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import bootstrap, ttest_1samp
+from scipy.stats import ttest_1samp
 
 from evengraph.metrics.significance import (
-    bootstrap_interval,
     format_p,
     holm,
     mean_ranks,
@@ -54,7 +53,6 @@ def test_values_that_are_all_the_same(value, p):
 
 
 def test_a_single_value_says_nothing():
-    assert bootstrap_interval([]) is bootstrap_interval([70.0]) is None
     assert mean_ranks({}) == mean_ranks({"one": [], "two": []}) == {}
     found = t_test([3.0])
     assert found.mean == 3
@@ -82,17 +80,6 @@ def test_holm_is_the_closed_test_of_bonferroni(values):
         for place in places
     ]
     assert holm(values) == pytest.approx(wanted)
-
-
-SAMPLES = [np.random.default_rng(size).normal(70, 1.5, size).tolist() for size in (2, 3, 5, 20, 60)]
-
-
-@pytest.mark.parametrize("values", SAMPLES, ids=len)
-@pytest.mark.parametrize("level", [0.5, 0.95])
-def test_the_interval_is_that_of_scipy(values, level):
-    draw = {"n_resamples": 10_000, "confidence_level": level, "method": "percentile"}
-    wanted = bootstrap((values,), np.mean, **draw, rng=np.random.default_rng(0))
-    assert bootstrap_interval(values, level) == pytest.approx(wanted.confidence_interval)
 
 
 @given(st.lists(st.lists(st.integers(60, 64), min_size=3, max_size=3), min_size=1, max_size=4))

@@ -24,7 +24,12 @@ from evengraph.ops.losses import (
     soft_labels,
     topology_margins,
 )
-from evengraph.ops.pseudo import balanced_pseudo_labels, confident_pseudo_labels, select_pseudo_mask
+from evengraph.ops.pseudo import (
+    balanced_pseudo_labels,
+    confident_pseudo_labels,
+    log_odds,
+    select_pseudo_mask,
+)
 from evengraph.ops.sparse import Sparse, undirected_adjacency
 from small_graphs import dense_symmetric, edges, normal
 
@@ -410,6 +415,28 @@ def test_confidences_that_differ_by_the_last_bit_are_told_apart():
     unlabelled = torch.ones(1, 2, dtype=torch.bool)
     chosen, _ = select_pseudo_mask("balanced", probabilities, wanted, unlabelled, 0.5)
     assert chosen.tolist() == [[False, True]]
+
+
+@given(st.integers(2, 30), st.integers(2, 4), st.integers(0, 500))
+def test_log_odds_rank_where_probabilities_round_to_one(num_nodes, num_classes, seed):
+    logits = 40 * torch.randn(num_nodes, num_classes, generator=torch.Generator().manual_seed(seed))
+    exact = logits.double().softmax(1).max(1).values
+    order = log_odds(logits)
+    shown = exact < 0.999  # in double precision, too, a probability rounds
+    torch.testing.assert_close(order[shown], (exact / (1 - exact)).log()[shown])
+    counts = torch.ones(num_classes, dtype=torch.long)
+    counts[0] = 3  # all others take two
+    everyone, threshold = torch.ones(num_nodes, dtype=torch.bool), 0.5
+    nodes, _ = balanced_pseudo_labels(logits.softmax(1), counts, everyone, threshold, order)
+    ranked = sorted(range(num_nodes), key=lambda node: -float(order[node]))
+    sure = [node for node in ranked if logits[node].softmax(0).max() > threshold]
+    of_class = {c: [n for n in sure if logits[n].argmax() == c] for c in range(1, num_classes)}
+    assert nodes.tolist() == sorted(n for some in of_class.values() for n in some[:2])
+    wanted = (3 - counts)[None]
+    chosen, _ = select_pseudo_mask(
+        "balanced", logits.softmax(1)[None], wanted, everyone[None], threshold, order[None]
+    )
+    assert chosen[0].nonzero().flatten().tolist() == nodes.tolist()
 
 
 def test_an_unsure_node_of_one_class_does_not_count_for_another():

@@ -56,6 +56,8 @@ HELP = {
     "save": "Folder to save the model to, for predict and explain.",
     "refit": "After testing, retrain the best model with the test labels added. Default with "
     "--save on your own files.",
+    "threads": "CPU threads, whatever the machine has: a seed gives the same digits with the same "
+    "number. Default: as many as pay for the graph.",
 }
 
 
@@ -91,6 +93,7 @@ def run(
     draw_map: Annotated[bool, Option("--map", help=HELP["map"])] = False,
     refit: Annotated[bool | None, Option("--refit/--no-refit", help=HELP["refit"])] = None,
     memory: Memory = None,
+    threads: Annotated[int | None, Option(min=1, help=HELP["threads"])] = None,
 ) -> None:
     """Train and test one or several methods, once per split, and write a report."""
     check_names(data, methods=method, split=split_name)
@@ -105,6 +108,7 @@ def run(
     )
     from evengraph.cli.training import train_methods
     from evengraph.core.machine import keep_freed_memory, pick_device
+    from evengraph.core.threads import pin
     from evengraph.datasets import DATASETS
     from evengraph.methods import DEFAULT_METHOD, DEFAULT_ON_DISK, METHODS
     from evengraph.methods.bases.saving import check_model_folder
@@ -115,6 +119,8 @@ def run(
     from evengraph.pipeline.table_model import population_shares, positive_index
     from evengraph.splits import DRAWS
 
+    if threads is not None:
+        pin(threads)
     ranks, save = current_ranks(), own_folder(save, "model") if save else None
     on_disk = memory is not None or not ranks.is_alone or stays_on_disk(data)
     if not on_disk:  # otherwise memory is limited

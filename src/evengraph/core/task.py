@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property
-from statistics import fmean, pstdev
+from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 from warnings import warn
 
@@ -444,10 +444,12 @@ class Record:
 
 
 def mean_and_deviation(records: Sequence[Record]) -> tuple[dict[str, float], dict[str, float]]:
-    """Mean and population standard deviation of every metric over runs, as the paper reports."""
+    """Mean and sample standard deviation of every metric over runs; 0 for a single run."""
     names = records[0].metrics
     columns = {name: [record.metrics[name] for record in records] for name in names}
     mean = {name: fmean(values) for name, values in columns.items()}
-    # pstdev fails on NaN, which stands for a metric that is undefined on the test nodes
-    std = {n: pstdev(v) if math.isfinite(mean[n]) else math.nan for n, v in columns.items()}
+    if len(records) < 2:
+        return mean, dict.fromkeys(mean, 0.0)
+    # stdev fails on NaN, which stands for a metric that is undefined on the test nodes
+    std = {n: stdev(v) if math.isfinite(mean[n]) else math.nan for n, v in columns.items()}
     return mean, std

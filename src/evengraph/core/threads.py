@@ -26,7 +26,7 @@ WIDTH = 64  # numbers per node and edge besides the features: about what a hidde
 WORK = 2**22  # numbers per pass over a graph from which another thread pays
 WORK_SPINNING = 8 * WORK  # where torch was imported first, and waiting threads may spin
 
-_given: str | None = None  # OMP_NUM_THREADS as the user set it
+_given: str | None = None  # OMP_NUM_THREADS as the user set it, or what was pinned
 _spins = False
 
 
@@ -61,6 +61,15 @@ def threads_for(num_nodes: int, num_edges: int, num_features: int) -> int:
     """How many threads pay for one pass over a graph, of the cores that can be used."""
     work = num_nodes * (num_features + WIDTH) + num_edges * WIDTH
     return min(1 + work // (WORK_SPINNING if _spins else WORK), usable_cores())
+
+
+def pin(count: int) -> None:
+    """Use so many threads for every graph, whatever the machine has and the environment says."""
+    global _given
+    import torch
+
+    _given = str(count)
+    torch.set_num_threads(count)
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from evengraph.metrics.multiclass import batched_stopping_scores, stopping_score
 from evengraph.nn.networks import GraphClassifier
 from evengraph.ops.features import node_signatures
 from evengraph.ops.losses import inverse_class_weights, weighted_cross_entropy
-from evengraph.ops.pseudo import select_pseudo_labels, select_pseudo_mask
+from evengraph.ops.pseudo import log_odds, select_pseudo_labels, select_pseudo_mask
 from evengraph.ops.semantic import (
     Clusters,
     cluster_means,
@@ -188,12 +188,13 @@ def _selection(method: Any, task: Task) -> Callable[[Tensor], Examples]:
     """The examples of an epoch, labelled nodes first, from logits without dropout."""
     labelled, counts, unlabelled = task.train_nodes, task.class_counts, ~task.train
     labels = task.graph.y[labelled]
-    weights = labelled_weights(counts, method.class_weights, method.mean_loss)[labels]
+    weights = labelled_weights(method, counts)[labels]
 
     def select(logits: Tensor) -> Examples:
         probabilities = logits.t().softmax(0).t()  # torch vectorises over nodes, not classes
         chosen = select_pseudo_labels(
-            method.pseudo_labels, probabilities, counts, unlabelled, method.threshold
+            *(method.pseudo_labels, probabilities, counts, unlabelled, method.threshold),
+            order=_order(method, logits),
         )
         return Examples(
             targets=torch.cat([labels, chosen.labels]),
@@ -464,13 +465,21 @@ def unified_loss(logits: Tensor, examples: Examples) -> Tensor:
     return loss
 
 
-def labelled_weights(class_counts: Tensor, balance: bool, mean_loss: bool = False) -> Tensor:
+def labelled_weights(method: Any, class_counts: Tensor) -> Tensor:
     """The weight of a labelled node of each class: equal for all classes (Eq. 9), or for nodes.
 
     With `mean_loss` the weights of all labelled nodes sum to one, so that Eq. 8 is a mean.
     """
-    weights = inverse_class_weights(class_counts) if balance else torch.ones_like(class_counts)
-    return weights / (weights * class_counts).sum() if mean_loss else weights
+    weights = inverse_class_weights(class_counts)
+    if not method.class_weights:
+        total = (weights * class_counts).sum() if method.keep_total else class_counts.sum()
+        weights = (total / class_counts.sum()).expand(len(class_counts))
+    return weights / (weights * class_counts).sum() if method.mean_loss else weights
+
+
+def _order(method: Any, logits: Tensor) -> Tensor | None:
+    """What ranks confident nodes, if not their probability."""
+    return log_odds(logits) if method.ranked_by == "log_odds" else None
 
 
 class UnifiedBatch(Batch):
@@ -496,7 +505,7 @@ class UnifiedBatch(Batch):
 
     def class_weights(self, task: Task) -> Tensor:
         """As in a single run."""
-        return labelled_weights(task.class_counts, self.method.class_weights, self.method.mean_loss)
+        return labelled_weights(self.method, task.class_counts)
 
     def epoch(self) -> tuple[Tensor, Tensor]:
         """As in a single run; clusters are found before it."""
@@ -512,7 +521,8 @@ class UnifiedBatch(Batch):
     def _select(self, logits: Tensor) -> Examples:
         method, probabilities = self.method, logits.softmax(-1)
         chosen, predicted = select_pseudo_mask(
-            method.pseudo_labels, probabilities, self.wanted, self.unlabelled, method.threshold
+            *(method.pseudo_labels, probabilities, self.wanted, self.unlabelled, method.threshold),
+            order=_order(method, logits),
         )
         share = method.pseudo_weight / chosen.sum(1, keepdim=True).clamp(min=1)
         weights = torch.where(chosen, share, self.weight)

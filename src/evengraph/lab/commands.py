@@ -51,7 +51,7 @@ def reproduce(
         typer.Argument(
             help="table1, table2, table3, figure2 or all; beyond the paper: newer, publicstep, "
             "publicraw, unreal, natural, readings, budget, control, machines, starts, successor, "
-            "parts or portfolio; or a TOML file.",
+            "parts, portfolio, ties, heavyraw or heavyscaled; or a TOML file.",
             autocompletion=complete_experiment,
         ),
     ],
@@ -197,7 +197,7 @@ def _run_experiments(
             )
     except KeyboardInterrupt:
         stopped = True
-    loaded = load_experiments(store, {spec.name for spec in specs}, parts=("metrics",))
+    loaded = load_experiments(store, {spec.name for spec in specs}, parts=("metrics", "per_class"))
     experiments = {results.name: results for results in loaded}
     _print_tables(experiments[spec.name] for spec in specs)
     print_notes(store.damage, err)

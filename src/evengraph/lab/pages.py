@@ -75,9 +75,10 @@ INTROS = {
 }
 
 GLOSSARY = {
-    "95% interval": "Percentile bootstrap over seeds.",
-    "p, corrected": "Paired t-test over at least five common seeds, with Holm's correction for "
-    "all rows of the table.",
+    "95% interval": "Student's t over seeds; of a difference, widened for nodes that splits share "
+    "(Nadeau and Bengio).",
+    "p, corrected": "Paired t-test over at least five common seeds, corrected for shared nodes "
+    "and, by Holm's method, for all rows of the table.",
     "Chance": "How often the mean of as many seeds as the paper has, drawn from ours, "
     "reaches the published mean.",
     "Holds or significant, uncorrected only, not significant": "Corrected p below 0.05; the "
@@ -170,7 +171,7 @@ def _table(experiments: Sequence[ExperimentResults], paper: bool) -> Markup:
     ]
     body = tag("tbody", *(_row(results, cell, columns) for results, cell in pairs))
     table = tag("table", tag("thead", tag("tr", *heads)), body, class_="figures sortable", id="all")
-    text = "Percent; mean (standard deviation) over seeds. Click a column to sort by it."
+    text = "Percent; mean (sample standard deviation) over seeds. Click a column to sort by it."
     return page.section(
         "All results",
         tag("p", text),
@@ -399,7 +400,7 @@ def curve_panel(name: str, cells: Sequence[Cell], metric: str, limits: Interval)
     return tag("figure", tag("figcaption", tag("h3", name), metric_line), picture, note)
 
 
-PARTS = ("metrics", "criterion")  # of outcomes, in every row
+PARTS = ("metrics", "criterion", "per_class")  # of outcomes, in every row
 
 
 def export_runs(rows: Sequence[Row], path: Path) -> int:

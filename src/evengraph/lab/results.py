@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from statistics import fmean
+from functools import cache, cached_property
+from importlib.resources import files
+from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from evengraph.lab.store import Row, Store
 from evengraph.metrics.registry import HEADLINE
-from evengraph.metrics.significance import RESAMPLES, bootstrap_interval, holm, mean_ranks, t_test
+from evengraph.metrics.significance import RESAMPLES, Evidence, holm, mean_ranks, t_test
 from evengraph.report.view import setting_title
 
 
@@ -25,6 +27,7 @@ class Estimate(NamedTuple):
     label: str
     values: Sequence[float]
     paper: float | None
+    overlap: float = 0.0  # of differences: test nodes over the other labelled nodes
 
     @property
     def mean(self) -> float:
@@ -32,9 +35,14 @@ class Estimate(NamedTuple):
         return fmean(self.values)
 
     @property
+    def evidence(self) -> Evidence:
+        """The t-test of the mean, which allows for nodes that splits share."""
+        return t_test(self.values, overlap=self.overlap)
+
+    @property
     def interval(self) -> tuple[float, float] | None:
-        """95% bootstrap interval of the mean; None for a single seed."""
-        return bootstrap_interval(self.values)
+        """95% interval of the mean; None for a single seed."""
+        return None if len(self.values) < 2 else self.evidence[1:3]
 
     @property
     def band(self) -> tuple[float, float]:
@@ -104,13 +112,21 @@ class Cell:
         return self._means[metric]
 
     def deviation(self, metric: str) -> float:
-        """Population standard deviation over seeds, as in the paper."""
-        mean, values = self.mean(metric), self._metrics[metric]
-        return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
+        """Sample standard deviation over seeds; 0 for a single one."""
+        values = self._metrics[metric]
+        return stdev(values) if len(values) > 1 else 0.0
 
     def interval(self, metric: str) -> tuple[float, float] | None:
-        """95% bootstrap interval of the mean; None for a single seed."""
-        return bootstrap_interval(self.values(metric))
+        """95% interval of the mean over splits of this graph; None for a single seed."""
+        return self.estimate(metric).interval
+
+    @property
+    def overlap(self) -> float:
+        """Test nodes of a split over the other labelled nodes of the graph, or of the split."""
+        outcome = self.rows[0].outcome
+        test = int(sum(outcome["per_class"]["support"]))
+        others = _nodes().get(self.dataset, 0) - test
+        return test / max(others if others > 0 else sum(outcome.get("class_counts", ())), 1)
 
     def estimate(self, metric: str) -> Estimate:
         """Values of the metric with the published mean."""
@@ -124,6 +140,13 @@ class Cell:
         """Copy with the runs of these seeds only."""
         wanted = set(seeds)
         return replace(self, rows=[row for row in self.rows if row.job.seed in wanted])
+
+
+@cache
+def _nodes() -> dict[str, int]:
+    """Nodes of the data sets that come with the package; its registry would import torch."""
+    text = files("evengraph").joinpath("datasets", "datasets.toml").read_text(encoding="utf-8")
+    return {name: entry["counts"][0] for name, entry in tomllib.loads(text).items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -279,7 +302,7 @@ class PairedTest(NamedTuple):
     setting: str
     against: str  # the method that it is compared with
     gaps: Estimate  # one per common seed; positive if the method is better
-    p: float  # of the paired t-test
+    p: float  # of the paired t-test, corrected for nodes that splits share
     corrected: float  # for all comparisons, by Holm's method
 
     @property
@@ -310,7 +333,7 @@ def compare(
         pairs = [(variant, full) for full, variant in pairs]
     gaps = [(other, paired_gaps(cell, other, metric)) for cell, other in pairs]
     tested = [(o.setting, o.label, gap) for o, gap in gaps if len(gap.values) >= MIN_SEEDS]
-    p_values = [t_test(gap.values).p for _, _, gap in tested]
+    p_values = [gap.evidence.p for _, _, gap in tested]
     tests = zip(tested, p_values, holm(p_values), strict=True)
     return [PairedTest(*names, p, corrected) for names, p, corrected in tests]
 
@@ -321,7 +344,7 @@ def paired_gaps(cell: Cell, other: Cell, metric: str) -> Estimate:
     gaps = [values[seed] - others[seed] for seed in sorted(values.keys() & others.keys())]
     paper, reference = cell.published(metric), other.published(metric)
     published = None if paper is None or reference is None else paper - reference
-    return Estimate(cell.label, gaps, published)
+    return Estimate(cell.label, gaps, published, cell.overlap)
 
 
 def variant_gaps(results: ExperimentResults, setting: str, metric: str) -> list[Estimate]:

@@ -17,7 +17,7 @@ from evengraph.lab.store import Row
 EXPERIMENTS = ("table1", "table2", "table3", "figure2")
 BEYOND = (  # the paper; `all` leaves them out
     *("newer", "publicstep", "publicraw", "unreal", "natural", "readings", "budget", "control"),
-    *("machines", "starts", "successor", "parts", "portfolio"),
+    *("machines", "starts", "successor", "parts", "portfolio", "ties", "heavyraw", "heavyscaled"),
 )
 
 

@@ -34,6 +34,7 @@ from evengraph.core.task import Task
 from evengraph.core.untrusted import MAX_HOPS
 from evengraph.methods.bases.unified import Features, FindClusters, UnifiedMethod
 from evengraph.metrics.multiclass import StopOn, stopping_score
+from evengraph.ops.pseudo import log_odds
 from evengraph.ops.semantic import kmeans, unit_rows
 from evengraph.ops.sparse import Sparse, sparsify
 
@@ -67,6 +68,8 @@ class UniGNN(UnifiedMethod):
         pseudo_labels: `balanced` fills rare classes up, `all` takes every confident node,
             `none` uses none.
         class_weights: Weight labelled nodes by one over the size of their class.
+        keep_total: Without class weights, weight all labelled nodes alike so that the weights have
+            the same sum as with them; otherwise each weight is one.
         encoders: Which of the encoders to use.
         share_embeddings: Each layer takes the embeddings of both encoders.
         layers: Layers of each encoder.
@@ -81,6 +84,9 @@ class UniGNN(UnifiedMethod):
         stop_on: Training ends by this value of the validation nodes: `score` is Macro-F1 (with two
             classes, see `evengraph.metrics.validation_score`), `loss` their cross-entropy,
             `accuracy` their balanced accuracy.
+        ranked_by: The most confident nodes are those with the highest `probability`, of which many
+            round to one in single precision and are taken by their ids, or with the highest
+            `log_odds` in double precision.
 
     Cost:
         O((E_alpha + N) h + nnz(X) h) per epoch, with E_alpha pairs at most alpha steps apart;
@@ -94,13 +100,15 @@ class UniGNN(UnifiedMethod):
         (`cluster_starts`), ends after 100 rounds or a change below 1e-4, and gives an empty cluster
         the farthest row; on sparse features it may put most nodes into one cluster, which a note of
         the quick form reports. The loss of labelled nodes is a sum, as printed, and training stops
-        by Macro-F1; `mean_loss`, `unit_rows` and `stop_on` are other readings of the text. Without
-        a pseudo-label their loss is left out. A_sem has ones on its diagonal before the identity is
-        added. The classifier propagates over the input graph and has biases. Features are neither
-        normalised nor dropped out. Encoders have Xavier weights and no bias, as in the equations;
-        the classifier starts like that of the comparison methods. Of epochs with equal validation
-        score, patience counts from the first and the model is the latest. Edges are undirected,
-        without weights and self-loops.
+        by Macro-F1; `mean_loss`, `unit_rows`, `stop_on` and `ranked_by` are other readings of the
+        text. Confidence is a probability in single precision, in which many nodes are equal: the
+        cut then falls inside a tie, and lower ids are taken. Without a pseudo-label their loss is
+        left out. A_sem has ones on its diagonal before the identity is added; A_struct has zeros,
+        as 1/SPD(i, i) is undefined. The classifier propagates over the input graph, is as wide as
+        one encoder (`hidden`) and has biases. Features are neither normalised nor dropped out.
+        Encoders have Xavier weights and no bias, as in the equations; the classifier starts like
+        that of the comparison methods. Of epochs with equal validation score, patience counts from
+        the first and the model is the latest. Edges are undirected, without weights and self-loops.
         Choices of ours: `alpha="auto"`, `memory_limit`, a smaller search space, and a patience of
         100 (the paper's tables use 1,000). On the CPU the quick form's dropout rate is
         a multiple of 1/256. What reproduces: docs/reproduction.md.
@@ -120,7 +128,7 @@ class UniGNN(UnifiedMethod):
     }
     tuned_params = frozenset(  # those of the second line are not stated in the paper
         {"alpha", "clusters_per_class", "threshold", "recluster_every"}
-        | {"cluster_starts", "mean_loss", "unit_rows", "stop_on"}
+        | {"cluster_starts", "mean_loss", "unit_rows", "stop_on", "ranked_by"}
     )
     former_params = {"readings": "mean_loss, unit_rows and stop_on"}
     suits_heterophily = True
@@ -138,6 +146,7 @@ class UniGNN(UnifiedMethod):
     pseudo_weight: float = 1.0
     pseudo_labels: Literal["balanced", "all", "none"] = "balanced"
     class_weights: bool = True
+    keep_total: bool = False
     encoders: Literal["both", "structural", "semantic"] = "both"
     share_embeddings: bool = True
     layers: int = 2
@@ -148,6 +157,7 @@ class UniGNN(UnifiedMethod):
     mean_loss: bool = False
     unit_rows: bool = False
     stop_on: StopOn = "score"
+    ranked_by: Literal["probability", "log_odds"] = "probability"
 
     def _fit(self, task: Task) -> None:
         """Algorithm 1."""
@@ -158,7 +168,7 @@ class UniGNN(UnifiedMethod):
         def epoch() -> tuple[Tensor, Tensor]:  # lines 5 to 19
             with torch.no_grad():  # what is selected comes from a pass without dropout
                 clean = self._forward(inputs, partial(self._updated, next(epochs)))  # lines 4, 17
-                pseudo = self._select(clean.softmax(1), task)  # line 13
+                pseudo = self._select(clean, task)  # line 13
             logits = self._forward(inputs, self._stored, self.dropout)  # lines 6 to 12
             loss = self._loss(logits, pseudo, task)  # line 14
             return loss, stopping_score(self.stop_on, clean, task)
@@ -249,7 +259,8 @@ class UniGNN(UnifiedMethod):
         nodes, counts = task.train_nodes, task.class_counts
         omega = 1 / counts.clamp(min=1)  # Eq. 9
         if not self.class_weights:
-            omega = torch.ones_like(omega)
+            total = (omega * counts).sum() if self.keep_total else counts.sum()
+            omega = (total / counts.sum()).expand(len(counts))
         if self.mean_loss:
             omega = omega / (omega * counts).sum()
         labels = task.graph.y[nodes]
@@ -258,17 +269,18 @@ class UniGNN(UnifiedMethod):
 
     # Balanced pseudo-label generation
 
-    def _select(self, probabilities: Tensor, task: Task) -> tuple[Tensor, Tensor]:
+    def _select(self, logits: Tensor, task: Task) -> tuple[Tensor, Tensor]:
         """The nodes of V_u that get a pseudo-label, and these labels."""
         wanted = task.class_counts.max() - task.class_counts  # Eq. 10
         if self.pseudo_labels != "balanced":
             wanted.fill_(task.graph.num_nodes if self.pseudo_labels == "all" else 0)
-        confidence, predicted = probabilities.max(dim=1)
+        confidence, predicted = logits.softmax(1).max(dim=1)
+        ranked = log_odds(logits) if self.ranked_by == "log_odds" else confidence
         confident = ~task.train & (confidence > self.threshold)
         chosen = []
         for label, number in enumerate(wanted.tolist()):
             nodes = (confident & (predicted == label)).nonzero().squeeze(1)  # Eq. 11
-            order = confidence[nodes].argsort(descending=True, stable=True)
+            order = ranked[nodes].argsort(descending=True, stable=True)
             chosen.append(nodes[order[:number]])  # Eq. 12
         nodes = torch.cat(chosen)
         return nodes, predicted[nodes]

@@ -5,14 +5,12 @@ Every command and page takes its intervals and p values from here.
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from statistics import fmean, stdev
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-RESAMPLES = 10_000
+RESAMPLES = 10_000  # of runs, for the chance that few of them reach a mean
 FEWEST_SPLITS = 3  # for a significance test
 ENOUGH_SPLITS = 5  # for an interval that says something, and for a test that finds nothing
 TOLERANCE = 1e-9  # values closer than this are equal up to rounding
@@ -56,34 +54,6 @@ def t_test(values: Sequence[float], *, overlap: float = 0.0, level: float = 0.95
     margin = float(stdtrit(count - 1, (1 + level) / 2)) * error
     p = 2 * float(stdtr(count - 1, -abs(mean) / error))
     return Evidence(mean, mean - margin, mean + margin, p)
-
-
-def bootstrap_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float] | None:
-    """Percentile bootstrap interval of the mean; None for fewer than two values.
-
-    The seed is fixed, so the same values always give the same interval, that of
-    scipy.stats.bootstrap, whose argument for the generator has another name in each version.
-    """
-    return None if len(values) < 2 else _interval(np.asarray(values, float).tobytes(), level)
-
-
-@lru_cache(maxsize=4096)  # reports show an interval in several places
-def _interval(numbers: bytes, level: float) -> tuple[float, float]:
-    values = np.frombuffer(numbers)
-    means = _draws(len(values)) @ values / len(values)
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
-
-
-@lru_cache(maxsize=1)
-def _draws(count: int) -> NDArray[np.float64]:
-    """How often each value is in each resample, (RESAMPLES, count): a mean is then a product."""
-    stream, counts = np.random.default_rng(0), np.empty((RESAMPLES, count))
-    for block in np.split(counts, 10):  # saves memory
-        first = count * np.arange(len(block))[:, None]
-        drawn = first + stream.integers(count, size=block.shape)
-        block[:] = np.bincount(drawn.ravel(), minlength=block.size).reshape(block.shape)
-    return counts
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -18,16 +18,29 @@ class PseudoLabels(NamedTuple):
     labels: Tensor
 
 
+def log_odds(logits: Tensor) -> Tensor:
+    """Log-odds of the most probable class, in double precision: unlike its probability, they do
+    not round to one value for many nodes.
+
+    Shapes:
+        logits: (..., C), result (...)
+    """
+    logits = logits.double()
+    top, label = logits.max(dim=-1, keepdim=True)
+    return top.squeeze(-1) - logits.scatter(-1, label, -torch.inf).logsumexp(-1)
+
+
 def select_pseudo_labels(
     selection: Selection,
     probabilities: Tensor,
     class_counts: Tensor,
     unlabelled: Tensor,
     threshold: float,
+    order: Tensor | None = None,
 ) -> PseudoLabels:
     """Pseudo-labels of one run; arguments are those of `balanced_pseudo_labels`."""
     if selection == "balanced":
-        return balanced_pseudo_labels(probabilities, class_counts, unlabelled, threshold)
+        return balanced_pseudo_labels(probabilities, class_counts, unlabelled, threshold, order)
     eligible = unlabelled if selection == "all" else torch.zeros_like(unlabelled)
     return confident_pseudo_labels(probabilities, eligible, threshold)
 
@@ -41,7 +54,11 @@ def _confident(
 
 
 def balanced_pseudo_labels(
-    probabilities: Tensor, class_counts: Tensor, unlabelled: Tensor, threshold: float
+    probabilities: Tensor,
+    class_counts: Tensor,
+    unlabelled: Tensor,
+    threshold: float,
+    order: Tensor | None = None,
 ) -> PseudoLabels:
     """Fill every class up to the size of the largest with its most confident unlabelled nodes.
 
@@ -53,31 +70,21 @@ def balanced_pseudo_labels(
         probabilities: (N, C)
         class_counts: (C,), labelled nodes
         unlabelled: bool, (N,), nodes that may get a pseudo-label
+        order: (N,), what ranks the candidates instead of their probability
     """
     eligible, labels, confidence = _confident(probabilities, unlabelled, threshold)
-    nodes = eligible.nonzero().squeeze(1)
-    labels, keys = labels[nodes], _keys(confidence[nodes])
-    best = [keys.new_empty(0)]
+    order, chosen = confidence.float() if order is None else order, torch.zeros_like(eligible)
     for label, wanted in enumerate((class_counts.max() - class_counts).tolist()):
-        if wanted:
-            candidates = keys[labels == label]
-            best.append(candidates.topk(min(wanted, candidates.numel()), sorted=False).values)
-    index = (LOW_BITS - (torch.cat(best) & LOW_BITS)).sort().values
-    return PseudoLabels(nodes[index], labels[index])
-
-
-LOW_BITS = 2**32 - 1
-
-
-def _keys(confidence: Tensor) -> Tensor:
-    """Integers in the order of the confidences; of equal ones the first is the largest.
-
-    The bits of a positive float grow with its value: they form the upper half, and the lower half
-    counts down the indices. Selecting the largest keys then needs no full sort.
-    """
-    bits = confidence.float().contiguous().view(torch.int32).long()
-    index = torch.arange(confidence.numel(), device=confidence.device)
-    return (bits << 32) + (LOW_BITS - index)
+        nodes = (eligible & (labels == label)).nonzero().squeeze(1) if wanted else labels[:0]
+        if nodes.numel() > wanted:
+            values = order[nodes]
+            last = values.topk(wanted, sorted=False).values.min()
+            above, equal = values > last, (values == last).nonzero().squeeze(1)
+            above[equal[: wanted - int(above.sum())]] = True  # the first ids
+            nodes = nodes[above]
+        chosen[nodes] = True
+    nodes = chosen.nonzero().squeeze(1)
+    return PseudoLabels(nodes, labels[nodes])
 
 
 def select_pseudo_mask(
@@ -86,6 +93,7 @@ def select_pseudo_mask(
     wanted: Tensor,
     unlabelled: Tensor,
     threshold: float,
+    order: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """`select_pseudo_labels` of R replicas, as masks, (R, N): shapes do not depend on values."""
     # `wanted`: nodes that each class lacks, (R, C); returns the selected nodes and all classes
@@ -93,7 +101,8 @@ def select_pseudo_mask(
     if selection != "balanced":
         return (eligible if selection == "all" else torch.zeros_like(eligible)), labels
     # By class, then by confidence, then by id, as the sort is stable.
-    key = torch.where(eligible, labels.double() * 2 - confidence.double(), torch.inf)
+    bounded = confidence.double() if order is None else order / (1 + order.abs())
+    key = torch.where(eligible, labels.double() * 2 - bounded, torch.inf)
     order = torch.argsort(key, dim=1, stable=True)
     sorted_labels = labels.gather(1, order)
     counts = torch.zeros_like(wanted).scatter_add(1, labels, eligible.long())

@@ -66,7 +66,8 @@ class Splits:
         if self._drawn is None or self._drawn[0] != seed:
             task = self.protocol(graph, seed=seed)
             self._drawn = seed, task
-            self._ratios[seed] = float(task.test.sum() / (task.train.sum() + task.val.sum()))
+            test, labelled = int(task.test.sum()), int((task.graph.y >= 0).sum())
+            self._ratios[seed] = test / max(labelled - test, 1)
             if not self.classes:
                 self.class_counts = labels_per_class(task.graph)
                 names = getattr(task.graph, "class_names", None) or range(len(self.class_counts))

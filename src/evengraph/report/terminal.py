@@ -169,8 +169,8 @@ def result_notes(contents: Sequence[Content]) -> list[str]:
     results = [ResultView(content) for content in contents]
     over_seeds = any(len(result.runs) > 1 for result in results)
     lines = [
-        f"{'± is the standard deviation over seeds; ' if over_seeds else ''}G-mean is the square "
-        "root of mean recall times mean specificity, as in the paper."
+        f"{'± is the sample standard deviation over seeds; ' if over_seeds else ''}G-mean is the "
+        "square root of mean recall times mean specificity, as in the paper."
     ]
     few = [row for row in results[0].classes if 0 < row.pooled.size < FEW * len(results[0].runs)]
     if len(results) == 1 and few:
