@@ -81,7 +81,6 @@ PACK = ["pack", "--out", "graph"]
         (["inspect", "toy", "--minority", "2"], ["--minority needs --split"]),
         (["inspect", "toy", "--hops", "0"], ["hops must be at least 1"]),
         (["inspect", "shop", *COLUMNS, "--drop", "colour"], ["colour"]),
-        ([*PACK, "cora", "--nodes", "9"], ["nodes is for generated graphs"]),
         ([*PACK, "a.csv", "b.csv", "c.csv"], ["give the edges by --edges"]),
         ([*PACK, "nothing.parquet", "shop/edges.csv"], ["nothing.parquet does not exist"]),
         ([*PACK, "shop", "--memory", "much"], ["memory must be a size such as 4GB"]),

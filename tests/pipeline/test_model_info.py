@@ -604,7 +604,6 @@ def test_new_nodes_may_stand_alone(encoder):
 @pytest.mark.parametrize(
     ("nodes", "edges", "message"),
     [
-        ({"id": ["x", "a"], "age": [1, 2]}, {}, "1 of the new nodes are in the known graph"),
         ({"age": [1.0]}, {}, "nodes has no column 'id'"),
         ({"id": ["x"]}, {}, "nodes has no column 'age'"),
         ({"id": [], "age": []}, {}, "nodes has no rows"),

@@ -381,7 +381,7 @@ class UnifiedNetwork(nn.Module):
 
     def _prepare(self, assignment: Tensor) -> Clusters:
         """Clusters of all nodes, or of those of all runs, (R, N), as one large set."""
-        runs = assignment.view(-1, assignment.shape[-1])
+        runs = assignment if assignment.dim() == 2 else assignment.unsqueeze(0)
         first = torch.arange(len(runs), device=runs.device).unsqueeze(1) * self.num_clusters
         return prepare_clusters(
             (runs + first).flatten(), len(runs) * self.num_clusters, torch.float32
