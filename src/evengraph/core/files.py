@@ -253,7 +253,6 @@ def _text(raw: bytes) -> str | bytes:
 
 
 def _use_log(base: sqlite3.Connection) -> None:
-    """Turn on write-ahead mode; SQLite does not wait if another process does so, too."""
     for attempt in range(ATTEMPTS):
         try:
             base.execute("PRAGMA journal_mode = WAL")

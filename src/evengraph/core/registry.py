@@ -64,7 +64,6 @@ class Registry(MutableMapping[str, Item]):
         del self._load()[name]
 
     def _load(self) -> dict[str, Item]:
-        """Return all entries, after adding the plugins if this is the first use."""
         if not self._complete:
             self._complete = True  # set first: importing a plugin may use this table
             for entry in entry_points(group=self.group):

@@ -303,7 +303,6 @@ class Task:
             )
 
     def _repr_html_(self) -> str:
-        """Classes and their nodes in each set, for notebooks."""
         labels, sets = self.graph.y, (self.train, self.val, self.test)
         known = (labels[mask & (labels >= 0)] for mask in sets)
         counts = [torch.bincount(each, minlength=self.num_classes).tolist() for each in known]

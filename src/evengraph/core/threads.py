@@ -106,7 +106,6 @@ def _affinity() -> int:
 
 
 def _quota(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> float:
-    """Cores of the control group of this process and of those around it, of version 1 or 2."""
     quotas = [math.inf]
     groups = ""
     with suppress(OSError):
@@ -129,6 +128,5 @@ def _quota(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgr
 
 
 def _number(environ: Mapping[str, str], name: str, default: int) -> int:
-    """A positive number from the environment."""
     value = environ.get(name, "")
     return int(value) if value.isdecimal() and int(value) > 0 else default

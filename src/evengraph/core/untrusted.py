@@ -247,7 +247,6 @@ def csr_matrix(parts: Sequence[Any], name: str) -> Any:
 
 
 def _integers(values: Any, name: str) -> NDArray[np.int64]:
-    """One row of integers that fit 64 bits."""
     array = np.asarray(values)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise ValueError(f"{name} must be one row of integers, got {_describe(array)}")

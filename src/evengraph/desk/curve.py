@@ -237,11 +237,7 @@ def _extrapolate(
             "points cannot be ruled out."
         )
     return LearningCurve(
-        measured=measured,
-        now=points[0],
-        expected=tuple(points[1:]),
-        advice=advice,
-        enough=enough,
+        measured=measured, now=points[0], expected=tuple(points[1:]), advice=advice, enough=enough
     )
 
 

@@ -161,7 +161,6 @@ class Desk:
         return None
 
     def _from(self, after: int | None) -> Iterator[int]:
-        """Rows that wait, those behind one first."""
         rows = list(self.queue)
         start = rows.index(after) + 1 if after in rows else 0
         return (row for row in (*rows[start:], *rows[:start]) if self.is_open(row))
@@ -295,7 +294,6 @@ class Desk:
             self._thread.submit(measure)
 
     def _pool(self) -> Pool:
-        """The nodes with the classes in the order of the model; what took long is kept."""
         first = self.method.class_names_ if self.method is not None else ()
         known = tuple(dict.fromkeys((*first, *self.classes)))
         before = self._last_pool

@@ -80,10 +80,6 @@ class LabelFile:
 
     Nothing is ever changed or deleted: an undo is one more event. An event is on disk before the
     call that adds it returns, so that killing the process loses nothing.
-
-    Args:
-        path: Path of the file, created if it does not exist.
-        column: The column that the labels are for; a file for another column is refused.
     """
 
     def __init__(self, path: Path, column: str | None = None) -> None:
@@ -177,7 +173,6 @@ _EVENT, _FIT = ([item.name for item in fields(kind)] for kind in (Event, FitEntr
 
 
 def _event(row: Sequence[Any]) -> Event:
-    """Read an event; a damaged cell must not cost the labels."""
     values: dict[str, Any] = {
         name: value.decode(errors="replace") if isinstance(value, bytes) else value
         for name, value in zip(_EVENT, row, strict=True)

@@ -122,7 +122,6 @@ def open_for_model(
 
 
 def _names(table: Any, columns: Mapping[str, Any]) -> Any:
-    """The names of the labels of a table, None where there is none; empty without the column."""
     pandas, label = import_pandas(), columns["label"]
     if label not in table.columns:
         return pandas.Series([None] * len(table), dtype=object)

@@ -120,7 +120,6 @@ def _minute(event: Event) -> str:
 
 
 def _frame(desk: Desk, session: Session, *main: Markup, here: str = "/") -> str:
-    """A page with the navigation above it and the side."""
     title = f"{desk.nodes.name}: {desk.nodes.column}"
     links = [
         tag("a", text, href=path, aria_current="page" if path == here else None)
@@ -155,7 +154,6 @@ def _document(title: str, *body: Markup) -> str:
 
 
 def _form(session: Session, action: str, *parts: Markup, **attributes: Attribute) -> Markup:
-    """A form with the token of the session."""
     token = _hidden("form_token", session.form_token)
     return tag("form", token, *parts, action=action, method="post", **attributes)
 
@@ -169,7 +167,6 @@ def _field(name: str, **attributes: Attribute) -> Markup:
 
 
 def _undo(session: Session, event: Event, words: str, key: str | None, kind: str) -> Markup:
-    """What was done, and a button that undoes it."""
     hint = [" ", tag("kbd", key)] if key else []
     button = tag("button", "Undo", *hint, data_key=key, class_="quiet-button")
     number = _hidden("number", event.number)
@@ -180,7 +177,6 @@ def _undo(session: Session, event: Event, words: str, key: str | None, kind: str
 
 
 def _question(desk: Desk, session: Session, row: int) -> Markup:
-    """What the node is, with a button for every answer."""
     reason, id = desk.queue.get(row, ""), desk.nodes.ids[row]
     last = desk.answers.last_of(session.id)
     if last is None:
@@ -224,7 +220,6 @@ def _question(desk: Desk, session: Session, row: int) -> Markup:
 
 
 def _buttons(desk: Desk, row: int) -> list[Markup]:
-    """A button for every answer, with its key and, as a bar, the model's probability."""
     thought = desk.thought(row)
     answers: list[tuple[str, str, str, str | None]] = [
         (str(number + 1), name, class_answer(name), name)
@@ -379,7 +374,6 @@ def _dot(dot: Dot, x: float, y: float) -> Markup:
 
 
 def _arc(x: float, y: float, radius: float, share: float) -> Markup:
-    """The part of a circle that a probability fills, clockwise from the top."""
     length = 2 * math.pi * radius
     dashes, turn = f"{length * share:.1f} {length:.1f}", f"rotate(-90 {x:g} {y:g})"
     return tag(
@@ -493,7 +487,6 @@ def _progress(desk: Desk, session: Session) -> Markup:
 
 
 def _model(desk: Desk, session: Session) -> Markup:
-    """Which model ranks, how good it is, and when it is trained again."""
     every, enough, fits = desk.options.retrain_every, is_enough(desk.labels()), desk.file.fits()
     if desk.trainer.running:
         state = f"Training {desk.options.method} on {desk.trained_labels:,} labels."

@@ -272,7 +272,6 @@ async def _read_form(request: Request) -> Form:
 
 
 def _number(text: str) -> int:
-    """A number from a path or form; -1 if it is none."""
     return int(text) if text.isdecimal() and text.isascii() and len(text) < 18 else -1
 
 
@@ -281,7 +280,6 @@ def _row(desk: Desk, text: str) -> int | None:
 
 
 def _views(desk: Desk) -> dict[str, View]:
-    """Pages and files by their paths; those of a node get its row."""
     from starlette.responses import Response
 
     def home(session: Session, _: int) -> str:
@@ -372,7 +370,6 @@ def _actions(desk: Desk) -> dict[str, Action]:
 
 
 def _meaning(desk: Desk, answer: str) -> tuple[str, str]:
-    """Kind and class of an answer; empty if it is none."""
     find = desk.find or ""
     if answer == "unknown":
         return UNKNOWN, ""

@@ -192,23 +192,14 @@ def find_hunt(evidence: Evidence) -> Hunt | None:
 
 @dataclass(frozen=True)
 class Strategy:
-    """A way to choose nodes to label.
+    """A way to choose nodes to label."""
 
-    Args:
-        name: What users call it.
-        meaning: What it prefers, in one sentence.
-        score: Evidence -> scores of all nodes, (N,); those of candidates count.
-        needs_model: Whether it looks at probabilities, so that it needs labels of two classes.
-        spread: How far a batch is spread over unlike nodes; 0 takes the highest scores.
-        hunts: Whether a part of a batch goes to the rarest class; see `find_hunt`.
-    """
-
-    name: str
-    meaning: str
-    score: Callable[[Evidence], Tensor]
-    needs_model: bool = False
-    spread: float = 1.0
-    hunts: bool = False
+    name: str  # what users call it
+    meaning: str  # what it prefers, in one sentence
+    score: Callable[[Evidence], Tensor]  # of all nodes, (N,); those of candidates count
+    needs_model: bool = False  # looks at probabilities: needs labels of two classes
+    spread: float = 1.0  # of a batch over unlike nodes; 0 takes the highest scores
+    hunts: bool = False  # a part of a batch goes to the rarest class; see `find_hunt`
 
 
 def random_scores(evidence: Evidence) -> Tensor:

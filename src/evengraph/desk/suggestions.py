@@ -318,7 +318,6 @@ def suggest(
 
 
 def _model_words(pool: Pool, evidence: Evidence) -> str:
-    """Whose probabilities the suggestions rest on."""
     if evidence.probabilities is None:
         return ""
     if pool.method is None:
@@ -396,9 +395,6 @@ def choose(
     scores: Tensor, rows: Tensor, candidates: Tensor, budget: int, *, spread: float = 1.0
 ) -> Tensor:
     """Take nodes one by one: the highest score, less what it shares with those taken before.
-
-    Args:
-        spread: What a copy of a chosen node loses, relative to the range of scores.
 
     Shapes:
         scores: (N,), rows: (N, d), candidates: bool, (N,)
@@ -503,7 +499,6 @@ def predict_members(rows: Tensor, model: Tensor) -> Tensor:
 
 
 def _logits(rows: Tensor, model: Tensor) -> Tensor:
-    """Of every member, (n, M, C), in one multiplication."""
     slopes = model[:, :-1].transpose(0, 1).flatten(1)
     return torch.addmm(model[:, -1].flatten(), rows, slopes).view(-1, len(model), model.shape[2])
 
@@ -524,8 +519,6 @@ def _loss(logits: Tensor, targets: Tensor, weights: Tensor) -> tuple[Tensor, Ten
 
 
 def _minimise(loss: Callable[[Tensor], tuple[Tensor, Tensor]], start: Tensor) -> Tensor:
-    """By L-BFGS, of a function that gives its value and gradient."""
-
     def flat(values: np.ndarray) -> tuple[float, np.ndarray]:
         value, slope = loss(torch.from_numpy(values).to(start).view_as(start))
         return float(value), slope.double().numpy().ravel()

@@ -91,7 +91,6 @@ def train(job: TrainingJob) -> None:
 
 
 def _work(job: TrainingJob, sender: Connection) -> None:
-    """The process: ends with the desk, and sends an error as one line."""
     end_with_parent()
     try:
         train(job)

@@ -78,7 +78,6 @@ def pack(
 
 @contextmanager
 def _progress() -> Iterator[Progress]:
-    """A bar on a terminal; elsewhere a line every few seconds."""
     if not err.is_terminal:
         yield StageLines()
         return

@@ -82,7 +82,6 @@ class Engine:
 
     @contextmanager
     def _watch(self, stage: str, start: float = 0.0, stop: float = 1.0) -> Iterator[None]:
-        """Report the progress of a query from a second thread."""
         if not stage:
             yield
             return
@@ -105,7 +104,6 @@ class Engine:
 
     @contextmanager
     def _own_errors(self) -> Iterator[None]:
-        """Turn errors of DuckDB into errors of one line."""
         try:
             yield
         except self.errors as error:
@@ -339,7 +337,6 @@ def link(
 
 
 def _look_up(engine: Engine, rows: str, ends: Ends, num_nodes: int, weighted: bool) -> int:
-    """Look up both ends of every edge; returns for how many that failed."""
     s, t = "source.rowid", "target.rowid"
     tables = f"({rows})"
     if ends.id:
@@ -358,7 +355,6 @@ def _look_up(engine: Engine, rows: str, ends: Ends, num_nodes: int, weighted: bo
 def _raise_lost(
     engine: Engine, edges: TableFiles, rows: str, ends: Ends, columns: TableColumns, lost: int
 ) -> None:
-    """Raise an error about an end that is empty or that no node has as its id."""
     for end, column in (("a", columns.source), ("b", columns.target)):
         where = location(edges.name, column)
         if not ends.id:
@@ -415,11 +411,7 @@ def write_edges(engine: Engine, writer: PackWriter, num_nodes: int, weighted: bo
 
 
 def _sorted_keys(engine: Engine, num_nodes: int, weighted: bool) -> Iterator[Keys]:
-    """Batches of distinct keys source * N + target, ascending, both directions of every edge.
-
-    Ranges of sources are sorted one by one, each small enough for the memory of the engine.
-    Weights of repeated edges are summed; where both directions are given, the larger sum counts.
-    """
+    """Batches of distinct keys source * N + target, ascending, both directions of every edge."""
     table, weight = "links", ""
     if weighted:
         query = "SELECT s, t, sum(w) AS w FROM links GROUP BY s, t"
@@ -437,7 +429,6 @@ def _sorted_keys(engine: Engine, num_nodes: int, weighted: bool) -> Iterator[Key
 
 
 def _source_ranges(engine: Engine, table: str, num_nodes: int) -> list[tuple[int, int]]:
-    """Ranges of nodes whose edges can be sorted in memory."""
     width = -(-num_nodes // RANGES)
     ends = " UNION ALL ".join(f"SELECT {end} // {width} AS part FROM {table}" for end in "st")
     frame = engine.frame(f"SELECT part, count(*) AS count FROM ({ends}) GROUP BY part")
@@ -453,7 +444,6 @@ def _source_ranges(engine: Engine, table: str, num_nodes: int) -> list[tuple[int
 
 
 def _distinct(batches: Iterator[Any], weighted: bool) -> Iterator[Keys]:
-    """Merge equal keys of sorted batches, also where a batch ends between them."""
     rest: tuple[NDArray[Any], NDArray[Any]] = np.empty(0, np.int64), np.empty(0)
     for batch in batches:
         columns = [np.asarray(batch.column(i)) for i in range(batch.num_columns)]

@@ -140,15 +140,6 @@ def pack_graph(
 
     Edges become undirected; self-loops are dropped and repeated edges merged.
 
-    Args:
-        graph: Features `x`, edges `edge_index`, and if it has them weights, labels `y`, masks and
-            `class_names`.
-        path: The folder to write; it must not exist.
-        ids: One per node, numbers or text. Default: row numbers from 0.
-        dtype: float32 or float16, of the features.
-        source: What the graph is made of, for graph.json.
-        header: Further entries of graph.json.
-
     Shapes:
         graph.x: (N, F), graph.edge_index: (2, E), graph.y: (N,); ids: (N,)
     """

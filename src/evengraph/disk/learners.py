@@ -141,7 +141,6 @@ class NetworkLearner(Learner[M]):
         on_labels: Callable[[Tensor, Tensor], Tensor],
         pseudo_weight: float = 0.0,
     ) -> None:
-        """Train a new network where the rows are."""
         method = self.method
         method.net_ = net = method._new_network().to(supply.device)
         method._train(net, RowEpoch(net, supply, links, on_labels, pseudo_weight))
@@ -391,7 +390,6 @@ class TreeLearner(Learner[Boosting]):
         method.select(columns, self._rounds(task, rows("val", columns), grow))
 
     def _grower(self, rows: RowBlocks, labels: Tensor, weights: Tensor) -> Callable[[int], Grown]:
-        """A function that takes a number of rounds and returns all trees so far."""
         library, y, w = import_optional("lightgbm", "lightgbm"), labels.numpy(), weights.numpy()
         params, baseline = self.method.tree_params(), start_logits(y, w)
         grown = Grown([], baseline, [start_loss(y, w, baseline)])
@@ -418,10 +416,7 @@ class TreeLearner(Learner[Boosting]):
     def _rounds(
         self, task: Task, rows: RowBlocks, grow: Callable[[int], Grown]
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """Loss and score before any tree, after one round and so on.
-
-        Validation rows are read again for every few rounds.
-        """
+        """Loss and score before any tree, after one round and so on."""
         method, rounds = self.method, 0
         outputs, most = method.outputs, max(method.max_epochs, 1)
         sums = torch.zeros(len(task.val_nodes), outputs, dtype=torch.float64)
@@ -439,10 +434,7 @@ class TreeLearner(Learner[Boosting]):
                 return
 
     def _sums(self, rows: RowBlocks, tables: list[Any], sums: Tensor) -> Iterator[Tensor]:
-        """Sums of trees for rows after each round of new trees; one tensor that changes.
-
-        Rows are read once for as many rounds as fit in memory.
-        """
+        """Sums of trees for rows after each round of new trees; one tensor that changes."""
         outputs, sums = sums.shape[1], sums.clone()
         rounds = max(self.space.memory // SUMS_SHARE // max(sums.nbytes, 1), 1)
         for first in range(0, len(tables), rounds * outputs):

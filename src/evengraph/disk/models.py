@@ -162,17 +162,9 @@ class DiskGraph:
         progress: Progress = no_progress,
         ranks: Ranks = ALONE,
     ) -> DiskGraph:
-        """Work on a packed graph.
+        """Work on a packed graph; propagated features go to `folder`, by default one of its own.
 
-        Args:
-            packed: The graph.
-            memory: Bytes to use.
-            folder: Where to store propagated features. Default: in the folder of the graph, or
-                where downloads are kept if nothing can be written there.
-            device: Where to propagate, and to train and predict networks.
-            progress: Called with the name of a stage and the share of it that is done.
-            ranks: The processes that work on it together (`joined_ranks`). The folder must be the
-                same for all of them, and the smallest limit of memory is that of all.
+        All `ranks` must have the same folder; the smallest limit of memory is that of all.
         """
         packed = replace(packed, path=packed.path.absolute())
         folder = (folder or ranks.once(lambda: cache_of(packed))).absolute()
@@ -289,10 +281,7 @@ class DiskGraph:
         fit: Callable[[Mapping[str, Table]], None],
         options: dict[str, Any],
     ) -> None:
-        """Fit to the tables, with a checkpoint named by everything that has an influence.
-
-        `labelled` are nodes of the graph to learn from and labels, `nodes` all that rows are of.
-        """
+        """Fit to the tables, with a checkpoint named by everything that has an influence."""
         method, folder, ranks = learner.method, self.space.folder, self.space.ranks
         checkpoint = Checkpoint(folder / "training.pt", ranks=ranks)  # until it is named
         reset(method, task)
@@ -317,7 +306,6 @@ class DiskGraph:
         return zip(blocks, self._probabilities(method, blocks), strict=True)
 
     def _probabilities(self, method: Method, blocks: Sequence[Rows]) -> Iterator[Tensor]:
-        """Class probabilities of each block of rows."""
         learner = learner_of(method, self.space)
         if method.num_features_ != self.x.shape[1]:
             raise ValueError(
@@ -494,7 +482,6 @@ def _table(
     flags: Tensor | None,
     calibrated: bool,
 ) -> dict[str, NDArray[Any]]:
-    """The columns of a block."""
     top = shown.gather(1, best.unsqueeze(1)).squeeze(1)
     kinds = [int(name) for name in model.classes_] if model.info.integer_labels else model.classes_
     table = {model.info.columns.id or "id": ids, "class": np.array(kinds)[best.numpy()]}
@@ -508,7 +495,6 @@ def _table(
 def _write(
     path: Path, shape: tuple[int, int], blocks: Iterator[tuple[dict[str, NDArray[Any]], Tensor]]
 ) -> None:
-    """Write tables, or the probabilities beside them, block by block."""
     with atomic_file(path) as file:
         if path.suffix.lower() == ".npy":
             header = {"descr": "<f4", "fortran_order": False, "shape": shape}

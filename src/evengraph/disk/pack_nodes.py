@@ -70,7 +70,6 @@ class NodeTable:
         return -(-self.num_rows // self.stride)
 
     def __getitem__(self, column: str) -> Any:
-        """A column as pandas reads it from Parquet."""
         import pyarrow as pa
 
         parts, start = [], 0
@@ -239,7 +238,6 @@ def write_roles(writer: PackWriter, nodes: NodeTable, columns: TableColumns) -> 
 def _classes(
     nodes: NodeTable, column: str, unlabelled: Any, notes: Notes
 ) -> tuple[dict[Any, int], tuple[str, ...]]:
-    """The class of every distinct label, and the names of the classes."""
     counts: Counter[Any] = Counter()
     name = nodes.attrs["file"]
     for block in nodes.blocks([column], BLOCK_ROWS):

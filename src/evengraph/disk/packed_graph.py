@@ -170,7 +170,6 @@ class TextArray:
 
 
 def _objects(texts: list[str]) -> NDArray[Any]:
-    """An array of str objects, as pandas gives them."""
     result = np.empty(len(texts), dtype=object)
     result[:] = texts
     return result
@@ -204,9 +203,7 @@ class PackedGraph:
     def open(cls, path: str | Path, *, verify: bool = False) -> PackedGraph:
         """Open a folder that `evengraph pack` wrote, and check the sizes of its files.
 
-        Args:
-            path: The folder.
-            verify: Also compare the checksums, which reads every file once.
+        With `verify` also their checksums, which reads every file once.
         """
         path = Path(path).expanduser()
         graph = cls(path=path, header=_read_header(path))
@@ -217,7 +214,6 @@ class PackedGraph:
         return graph
 
     def _repr_html_(self) -> str:
-        """Size and arrays, for notebooks; nothing is read."""
         counts = f"{self.num_nodes:,} nodes, {self.num_edges // 2:,} edges"
         rows = [(name, a["dtype"], a["shape"]) for name, a in self.header["arrays"].items()]
         title = f"Packed graph {self.path.name}: {counts}"

@@ -98,7 +98,6 @@ class TablePacker:
             )
 
     def _run(self, stage: Any) -> None:
-        """Run a stage unless it is finished, and write its facts into the journal."""
         name = stage.__name__.removeprefix("_")
         if not self.writer.is_done(name):
             self.writer.finish(name, **stage())
@@ -109,13 +108,11 @@ class TablePacker:
             self.columns = TableColumns(**self.writer.facts["plan"]["columns"])
 
     def _convert(self) -> dict[str, Any]:
-        """Turn CSV into Parquet, whose columns can be read one by one."""
         if not self.nodes.is_parquet:
             self.nodes.to_parquet(self.engine, self.writer.folder / "nodes.parquet")
         return {}
 
     def _plan(self) -> dict[str, Any]:
-        """Find the columns of all roles."""
         nodes, notes = self._node_table(), Notes()
         if not len(nodes):
             raise ValueError(f"{self.nodes.name} has no rows; at least one node is needed.")
@@ -137,7 +134,6 @@ class TablePacker:
         return {"columns": asdict(columns), "notes": list(notes), "num_nodes": nodes.num_rows}
 
     def _fits(self, column: str, ends: tuple[str, str]) -> bool:
-        """Whether a column holds unique ids, among them both ends of the first edges."""
         (type,) = self.table.types(self.engine, [column])
         if type == "BOOLEAN" or type.startswith(("DATE", "TIME")) or type.endswith("[]"):
             return False
@@ -156,7 +152,6 @@ class TablePacker:
         return bool(self.engine.values(f"SELECT count(*) = count(DISTINCT name) FROM ({ids})")[0])
 
     def _ids(self) -> dict[str, Any]:
-        """Number the nodes, look up both ends of every edge, and write the ids."""
         ends = canonical_ends(self.engine, self.table, self.edges, self.columns)
         id, size = self.columns.id, self.writer.facts["plan"]["num_nodes"]
         if id is not None:
@@ -165,12 +160,10 @@ class TablePacker:
         return {"notes": link(self.engine, self.edges, ends, self.columns, size)}
 
     def _edges(self) -> dict[str, Any]:
-        """Sort the edges and write them."""
         size, weighted = self.writer.facts["plan"]["num_nodes"], self.columns.weight is not None
         return {"notes": write_edges(self.engine, self.writer, size, weighted)}
 
     def _roles(self) -> dict[str, Any]:
-        """Write classes, masks and times."""
         self.progress("reading classes", None)
         nodes, label, id = self._node_table(), self.columns.label, self.columns.id
         if label is not None and id is not None:
@@ -179,7 +172,6 @@ class TablePacker:
         return write_roles(self.writer, nodes, self.columns)
 
     def _features(self) -> dict[str, Any]:
-        """Fit the encoders and write the features."""
         nodes, roles = self._node_table(), self.columns.of_nodes.values()
         self.progress("fitting encoders", None)
         free = [column for column in nodes.columns if column not in roles]

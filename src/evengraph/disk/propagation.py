@@ -124,7 +124,6 @@ class Operator:
     def _entries(
         self, rows: slice
     ) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.float32] | None]:
-        """Row pointers from 0 on, columns and weights of some rows, copied from the files."""
         pointers = np.array(self.links.array("indptr")[rows.start : rows.stop + 1], np.int64)
         some = slice(int(pointers[0]), int(pointers[-1]))
         columns = np.array(self.links.array("indices")[some])
@@ -143,7 +142,6 @@ class Operator:
 
     @cached_property
     def _factor(self) -> NDArray[Any]:
-        """What the entries of a row, or of a row and a column, are multiplied with, (N,)."""
         degree = np.diff(self.links.array("indptr")).astype(np.float64)
         if self.links.edge_weight is not None:  # sums of weights
             for rows in self.blocks(PASS * ENTRY_BYTES):
@@ -220,7 +218,6 @@ class Workspace:
         ]
 
     def _gaps(self, result: ColumnTable) -> list[tuple[int, int]]:
-        """Columns that are missing, once the others were compared with their checksums."""
         if result.content_hash not in self.checked:
             result.check()
         self.checked.add(result.content_hash)
@@ -240,11 +237,7 @@ class Workspace:
         return values
 
     def _width(self) -> int:
-        """How many columns fit in memory at a time.
-
-        Fewer, but not far fewer, are better if all of the matrix then stays beside them: making
-        its blocks anew in every step takes longer than several products.
-        """
+        """How many columns fit in memory at a time."""
         nodes = self.links.num_nodes
         column, others = BUFFERS * FLOAT * nodes, FACTOR * nodes
         room = self.limit - others - int(SHARE * self.limit)
@@ -286,7 +279,6 @@ class RowBlocks:
         return len(self.nodes), self.table.shape[1]
 
     def __iter__(self) -> Iterator[tuple[slice, Tensor]]:
-        """Where each block is among the rows, and the block."""
         for rows in row_slices(len(self.nodes), self.size):
             yield rows, self.read(rows)
 
@@ -333,7 +325,6 @@ def component_table(
 def _principal_components(
     x: Table, space: Workspace, walk: Walk, count: int, stage: str
 ) -> tuple[Tensor, Table]:
-    """See `ops.components.principal_components`."""
     num_features = x.shape[1]
     if num_features <= count:
         return torch.eye(num_features), space.propagate(x, walk, stage)

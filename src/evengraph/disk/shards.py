@@ -51,16 +51,10 @@ class RowPlan(NamedTuple):
         validated: int,
         seed: int,
     ) -> RowPlan:
-        """Divide the nodes of a task at random.
+        """Divide the nodes of a task at random, `room` rows in memory at a time.
 
-        Args:
-            task: The task.
-            room: Rows that fit in memory.
-            epochs: How many there are at most.
-            drawn: Training nodes, and others, that an epoch draws. Those that all epochs draw
-                together are enough; classes keep their shares, as if drawn from all.
-            validated: Validation nodes whose predictions fit in memory.
-            seed: Seed of the division.
+        `drawn` are the training nodes, and others, that an epoch draws. Those that all epochs draw
+        together are enough; classes keep their shares, as if drawn from all.
         """
         random = generator(seed)
         others = (~task.train).nonzero().squeeze(1)
@@ -156,7 +150,6 @@ class ShardedRows:
         self._epochs, self._shard = state["epochs"], None
 
     def _load(self, turn: int) -> Shard:
-        """Read the chunks whose turn it is."""
         rank, size, first = self.ranks.rank, self.ranks.size, 0
         parts, nodes = [], []
         for kind, chunks in (("labelled", self.plan.labelled), ("others", self.plan.others)):
@@ -172,7 +165,6 @@ class ShardedRows:
         return Shard(labels, order[:known], order[known:], self._stacked(np.concatenate(parts)))
 
     def _stacked(self, rows: NDArray[np.float32]) -> Tensor:
-        """Rows of a file as the input of the network."""
         parts = torch.from_numpy(rows).split(list(self._widths.values()), dim=1)
         return self._stack(dict(zip(self._widths, parts, strict=True))).to(self.device)
 

@@ -217,7 +217,6 @@ def tensor_hash(values: Tensor) -> str:
 
 
 def _part(array: NDArray[Any], rows: Rows, columns: slice) -> NDArray[np.float32]:
-    """A copy of some rows and columns, in single precision."""
     index = rows if isinstance(rows, slice) else rows.cpu().numpy()
     return np.array(array[index, columns], np.float32)
 

@@ -66,7 +66,6 @@ class Inspection:
     recommendation: tuple[str, ...] = ()
 
     def _repr_html_(self) -> str:
-        """Findings, key numbers and classes, for notebooks."""
         from evengraph.report.notebook import inspection_html
 
         return inspection_html(self.as_dict())
@@ -192,7 +191,6 @@ def _feature_leaks(
 
 
 def _labels(graph: Data, labelled: Tensor | None) -> tuple[Ints, Bools]:
-    """The label of each node, and whether it may be used."""
     if graph.edge_index is None:
         raise ValueError("graph.edge_index must hold the edges; this graph has none.")
     num_nodes = graph.num_nodes
@@ -217,7 +215,6 @@ def _labels(graph: Data, labelled: Tensor | None) -> tuple[Ints, Bools]:
 
 
 def _features(graph: Data) -> Matrix:
-    """The features as an array; a graph without them has a matrix without columns."""
     x = graph.x
     if x is None:
         return np.zeros((graph.num_nodes, 0), dtype=np.float32)

@@ -334,7 +334,6 @@ def measure_features(
 
 
 def _read(x: Matrix) -> tuple[Columns, NDArray[np.uint64], Bools]:
-    """Statistics of the columns, a fingerprint of each row, and whether it is not all zero."""
     num_nodes, width = x.shape
     low, high = np.full(width, np.inf), np.full(width, -np.inf)
     total, squares = np.zeros(width), np.zeros(width)
@@ -473,7 +472,6 @@ def leaks_in_table(table: Any, label: str, id: str | None) -> list[Leak]:
 
 
 def _cells(column: Any) -> Any:
-    """A column of a table, as numbers if all its cells are."""
     import pandas as pd
 
     if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_datetime64_any_dtype(column):
@@ -529,7 +527,6 @@ def _unseen_leak(
 
 
 def _words_for(cells: Any) -> str:
-    """Values in words: numbers as a range, a few texts by name."""
     import pandas as pd
 
     if pd.api.types.is_numeric_dtype(cells) and cells.notna().all():
@@ -542,7 +539,6 @@ def _words_for(cells: Any) -> str:
 def _label_leak(
     column: str, groups: Ints, classes: Ints, names: Sequence[str], least: float = SUSPICIOUS
 ) -> Leak | None:
-    """The leak of a column with these groups of equal values, if there is one."""
     label, by_class, copy = label_signal(groups, classes, len(names))
     if copy:
         return Leak(column=column, kind="copy", strength=1.0)
@@ -556,7 +552,6 @@ def _label_leak(
 
 
 def _filled_groups(values: NDArray[Any], num_classes: int) -> Ints:
-    """Group id of each value; only non-zero values are sorted, zeros are the last group."""
     filled = np.flatnonzero(values)
     some = group_values(values[filled], num_classes)
     groups = np.full(len(values), some.max(initial=-1) + 1)
@@ -565,7 +560,6 @@ def _filled_groups(values: NDArray[Any], num_classes: int) -> Ints:
 
 
 def _evenly_spaced(x: Matrix, columns: Columns, index: int) -> bool:
-    """Whether a column numbers the nodes: all values distinct and equally spaced."""
     number = len(x)
     span = columns.high[index] - columns.low[index]
     if number < LEAST_ROWS or columns.missing[index] or not span > 0:
@@ -580,7 +574,6 @@ def _evenly_spaced(x: Matrix, columns: Columns, index: int) -> bool:
 
 
 def _groups(column: Any, num_classes: int) -> Ints:
-    """Group ids of the values of a table's column; missing values form a group."""
     import pandas as pd
 
     if pd.api.types.is_datetime64_any_dtype(column):
@@ -669,7 +662,6 @@ def label_signal(groups: Ints, classes: Ints, num_classes: int) -> LabelSignal:
 
 
 def _distinct(codes: Ints) -> tuple[Ints, Ints]:
-    """Distinct values, ascending, and how often each occurs."""
     if codes.max(initial=0) > DENSE:
         return np.unique(codes, return_counts=True)
     counts = np.bincount(codes)
@@ -678,7 +670,6 @@ def _distinct(codes: Ints) -> tuple[Ints, Ints]:
 
 
 def _hits(top: Ints, second: Ints) -> Ints:
-    """Nodes of the largest class that the rest of their group predicts correctly."""
     return np.where((top >= 2) & (top - 1 > second), top, 0)
 
 

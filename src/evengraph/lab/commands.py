@@ -82,8 +82,7 @@ def reproduce(
     address: Annotated[str | None, typer.Option(help="Address of a Ray cluster.")] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Run failed runs again.")] = False,
     release: Annotated[
-        bool,
-        typer.Option("--release", help="Take over runs claimed by a process that has died."),
+        bool, typer.Option("--release", help="Take over runs claimed by a process that has died.")
     ] = False,
     data_root: DataRoot = None,
 ) -> None:
@@ -120,7 +119,6 @@ def reproduce(
 
 
 def _show_finished(path: Path, inputs: Mapping[str, str]) -> bool:
-    """Print the results of experiments that the store has in full; False if it has not."""
     from evengraph.lab.results import tabulate
     from evengraph.lab.sources import is_finished
     from evengraph.lab.store import Store
@@ -167,7 +165,6 @@ def _run_experiments(
     retry: bool,
     release: bool,
 ) -> None:
-    """Run what is missing, with a display, then show the results."""
     from evengraph.lab.reproduce import check, embed_nodes, reproduce, run_stored
     from evengraph.lab.results import load_experiments
     from evengraph.lab.store import Store
@@ -219,7 +216,6 @@ def _print_failure(row: Row, method: str, console: Console) -> None:
 
 
 def _print_holders(holders: Sequence[Holder], waited: dict[Claimant, float]) -> None:
-    """Say once of each process that it has been waited for."""
     now = perf_counter()
     for claimant, seen, jobs in holders:
         if now - waited.setdefault(claimant, now) < QUIET_WAIT:
@@ -235,7 +231,6 @@ def _print_holders(holders: Sequence[Holder], waited: dict[Claimant, float]) -> 
 def _display(
     store: Store, failed: list[Row]
 ) -> Iterator[tuple[Callable[[Row], None], Callable[[int], None]]]:
-    """Show runs that are done, running and failed, and the time left."""
     columns = (
         TextColumn("runs"),
         BarColumn(bar_width=24),
@@ -287,8 +282,7 @@ def results(
     seed: Annotated[int | None, typer.Option(help="Only this seed.")] = None,
     status: Annotated[str | None, typer.Option(help="done or failed.")] = None,
     to: Annotated[
-        Path | None,
-        typer.Option("--export", help="Write runs to a .csv, .json or .parquet file."),
+        Path | None, typer.Option("--export", help="Write runs to a .csv, .json or .parquet file.")
     ] = None,
 ) -> None:
     """List the runs in a store, or export them."""

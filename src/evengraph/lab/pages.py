@@ -114,7 +114,6 @@ def render_overview(
 
 
 def _legend(*, paper: bool) -> Markup:
-    """The marks of all plots, once."""
     marks = [("mean", "mean over seeds"), ("whisker", "95% interval"), ("seed", "one seed")]
     marks += [("published", "published")] if paper else []
     entries = [tag("li", swatch(kind), text) for kind, text in marks]
@@ -184,7 +183,6 @@ def _table(experiments: Sequence[ExperimentResults], paper: bool) -> Markup:
 
 
 def _select(name: str, title: str, values: Mapping[str, str]) -> Markup:
-    """A choice of values, each with what to call it if that differs."""
     options = [tag("option", "all", value="")]
     options += [tag("option", text or value, value=value) for value, text in values.items()]
     return tag("label", tag("span", title), tag("select", *options, data_filter=name))
@@ -216,7 +214,6 @@ def _row(
 def _cells(
     results: ExperimentResults, cell: Cell
 ) -> dict[str, tuple[str, float | None, str | None]]:
-    """Text, number to sort by and colour of a cell, by the name of its column."""
     label = cell.label if cell.value is None else f"{cell.label} = {cell.value}"
     interval, paper, mean = cell.interval(METRIC), cell.published(METRIC), cell.mean(METRIC)
     best = max(c.mean(METRIC) for c in results.cells if c.setting == cell.setting)
@@ -297,7 +294,6 @@ def _joined(results: ExperimentResults, table: Table) -> Table:
 
 
 def _details(title: str, table: Table, experiment: str) -> Markup:
-    """Fold a table under its title."""
     header, *rows = table
     head = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in header)))
     body = [page.table_row(first, (text or "–" for text in rest)) for first, *rest in rows]
@@ -339,7 +335,6 @@ def _forest_row(
     points: Sequence[float] = (),
     unit: str = "",
 ) -> ForestRow:
-    """A row of a forest plot; a single seed has no interval."""
     text = f"{row.label}: {number(row.mean)}{unit}"
     if row.interval is not None:
         text += f", 95% interval {' to '.join(map(number, row.interval))}"
@@ -439,7 +434,6 @@ def write_report(
 
 @contextmanager
 def _named(store: Store) -> Iterator[None]:
-    """Turn an error about values of another kind than was written into a line with the store."""
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:

@@ -210,7 +210,6 @@ class Plan:
         return candidates[best] if scores[best] != -math.inf else None  # all of them failed
 
     def _shown(self, setup: Setup, entry: Entry) -> list[tuple[Fields, Any]]:
-        """Settings that are shown, each with the value of the parameter that varies."""
         if entry.vary:
             ((name, _),) = entry.vary.items()
             return [(settings, settings[name]) for settings in self._candidates(setup, entry)]
@@ -218,7 +217,6 @@ class Plan:
         return [] if settings is None else [(settings, None)]
 
     def _candidates(self, setup: Setup, entry: Entry) -> list[Fields]:
-        """All settings to run; none while they depend on a selection that is not made yet."""
         base = dict(entry.shared)
         if entry.presets:
             base |= preset_for(setup.dataset, setup.imbalance, setup.fields, entry.method) or {}
@@ -256,10 +254,7 @@ class Plan:
         return [self._templates[name].with_seed(seed) for seed in seeds]
 
     def _searched(self, setup: Setup, entry: Entry, base: Fields) -> list[Fields]:
-        """Settings that a search tries, replayed from its start each time.
-
-        Its name and the results of its trials determine it, so none of its state has to be stored.
-        """
+        """Settings that a search tries, replayed from its start each time."""
         optuna = import_optional("optuna", "'.[search]'")
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         name = f"{self.spec.name} {setup.name} {entry.label}"
@@ -315,7 +310,6 @@ def job_spec(setup: Setup, method: str, settings: Fields, seed: int) -> JobSpec:
 
 
 def _suggest(trial: Any, name: str, allowed: Sequence[Any]) -> Any:
-    """Suggest a value between two numbers, on a log scale if "log" follows, or one of a list."""
     log = allowed[-1] == "log"
     limits = allowed[:-1] if log else allowed
     if not is_range(limits):

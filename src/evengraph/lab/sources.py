@@ -66,7 +66,6 @@ def is_finished(
 
 
 def _library() -> list[Any]:
-    """The files of the library, and the packages that add methods or search parameters."""
     root = Path(evengraph.__file__).parent
     paths = sorted(path for path in root.rglob("*") if path.suffix in (".py", ".toml", ".csv"))
     states = [path.stat() for path in paths]

@@ -296,7 +296,6 @@ def _entry(part: Any, *, shared: Any) -> Entry:
 
 
 def _check_table(kind: type[Method], table: Any, name: str) -> None:
-    """Check that every parameter exists and takes every value."""
     with _at(name):
         if not isinstance(table, dict):
             raise ValueError(f"{name} must be a table such as {{ alpha = 2 }}")
@@ -361,7 +360,6 @@ def _quick(spec: Spec, part: Any) -> Spec:
 
 
 def _seeds(part: Mapping[str, Any], key: str, default: str | list[int]) -> list[int]:
-    """Seeds as text or a list, which may be empty only if that is the default."""
     value = part.get(key, default)
     with _at(key):
         if isinstance(value, str):

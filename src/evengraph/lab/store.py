@@ -163,7 +163,6 @@ def _normalize(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sorted(params: Mapping[str, Any]) -> str:
-    """JSON with sorted keys, equal for equal parameters."""
     return json.dumps(dict(params), sort_keys=True)
 
 
@@ -255,7 +254,6 @@ def _parsed(name: str, text: Any) -> dict[str, Any]:
 
 
 def _condition(filters: Mapping[str, Any]) -> tuple[str, list[Any]]:
-    """A condition on columns, and its values; None stands for any."""
     wanted = {name: value for name, value in filters.items() if value is not None}
     return " AND ".join(f"{name} = ?" for name in wanted) or "1", list(wanted.values())
 

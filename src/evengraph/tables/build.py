@@ -15,14 +15,7 @@ from torch_geometric.data import Data
 
 from evengraph.core.errors import one_line_errors
 from evengraph.core.text import html_table
-from evengraph.tables.cells import (
-    Bools,
-    Floats,
-    Ints,
-    check_columns,
-    import_pandas,
-    table_name,
-)
+from evengraph.tables.cells import Bools, Floats, Ints, check_columns, import_pandas, table_name
 from evengraph.tables.columns import (
     USUAL_ENDS,
     NoLabelError,
@@ -82,7 +75,6 @@ class TableGraph:
     label_candidates: tuple[str, ...] = ()
 
     def _repr_html_(self) -> str:
-        """Size, columns and classes, for notebooks."""
         graph, rows = self.graph, list[tuple[object, object]](self.columns.of_nodes.items())
         for index, name in enumerate(self.class_names):
             rows.append((f"class {name}", int((graph.y == index).sum())))
@@ -231,7 +223,6 @@ def graphs_at(tables: TimedTables, time: float) -> tuple[Data, Data]:
 def _with_made_columns(
     nodes: Any, rows: EdgeRows, codes: Sequence[Ints], times: Floats | None, encoder: FeatureEncoder
 ) -> Any:
-    """The nodes table with columns made of the edges table and of links."""
     pandas, made = import_pandas(), dict[str, Floats]()
     for name in encoder.made:
         if name in nodes.columns:

@@ -255,7 +255,6 @@ def _may_hold_text(values: Any) -> bool:
 def _kind_of_text(
     cells: TextColumn, values: Any, rows: Ints, table: str, required: bool
 ) -> ColumnKind:
-    """`column_kind` of a column of text."""
     mismatches = _mismatches(values, rows)
     if not mismatches["number"].any():
         return "text" if cells.matches(r"[+-]?0\d.*").any() else "number"
@@ -312,7 +311,6 @@ def _parse_numbers(values: Any, empty: Bools) -> Floats:
 def _check_parsed(
     values: Any, table: str, failed: Bools, empty: Bools, kind: str, examples: str
 ) -> None:
-    """Raise an error about the cells that are neither empty nor could be parsed."""
     rows = np.flatnonzero(failed & ~empty)
     if len(rows) == 1:
         cells = f"{location(table, values.name, rows[0])} holds {_short_repr(values.iloc[rows[0]])}"
@@ -325,7 +323,6 @@ def _check_parsed(
 
 
 def _describe_cells(values: Any, rows: Ints, total: int, kind: str) -> str:
-    """How many cells are not of a kind, and the first of them."""
     are = f"is not a {kind}" if len(rows) == 1 else f"are not {kind}s"
     shown = [f"{_short_repr(values.iloc[row])} in row {row + 1}" for row in rows[:_SHOWN_CELLS]]
     first = "first: " if len(rows) > _SHOWN_CELLS else ""
@@ -333,7 +330,6 @@ def _describe_cells(values: Any, rows: Ints, total: int, kind: str) -> str:
 
 
 def _short_repr(value: Any) -> str:
-    """A value in a message: short, on one line."""
     text = repr(value.item() if isinstance(value, np.generic) else value)
     return text if len(text) <= 40 else text[:37] + "..."
 

@@ -213,7 +213,6 @@ def _resolve_node_columns(
 
 
 def _guess_edge_columns(edges: Any, columns: TableColumns, notes: Notes) -> TableColumns:
-    """Find weights, types and times of edges by their usual names, if the cells fit."""
     found, name = [], table_name(edges, "edges")
     for role, names in EDGE_NAMES.items():
         taken = (columns.source, columns.target, *columns.of_edges.values())
@@ -233,7 +232,6 @@ def _guess_edge_columns(edges: Any, columns: TableColumns, notes: Notes) -> Tabl
 
 
 def _check_roles(columns: Mapping[str, str]) -> None:
-    """Raise an error if a column has two roles."""
     roles: dict[str, str] = {}
     for role, column in columns.items():
         if column in roles:
@@ -275,7 +273,6 @@ def edge_ends(edges: Any, columns: TableColumns, notes: Notes) -> tuple[str, str
 
 
 def _find_ends(nodes: Any, edges: Any, columns: TableColumns, notes: Notes) -> TableColumns:
-    """The two columns of an edges table without usual names that hold the ids of nodes."""
     free = [column for column in edges.columns if column not in columns.of_edges.values()]
     usual = any(all(_match(free, [end]) for end in names) for names in END_NAMES)
     id = columns.id or _row_ids(nodes, columns)
@@ -334,10 +331,7 @@ def _find_id(
     notes: Notes,
     fits: Callable[[str], bool] | None,
 ) -> str | None:
-    """The column with the ids: the usual name if it fits the edges, else one that does.
-
-    None stands for row numbers from 0.
-    """
+    """The column with the ids: the usual name if it fits the edges, else one that does."""
     fits = fits or (lambda column: _holds_ends(nodes[column], *ends))
     usual, table = columns.id, table_name(nodes, "nodes")
     if usual is not None and fits(usual):
@@ -575,7 +569,6 @@ def label_candidates(nodes: Any, excluded: Collection[str]) -> tuple[str, ...]:
 
 
 def _is_unlabelled(values: Any, unlabelled: Sequence[Any]) -> Bools:
-    """Which labels are empty or mean unlabelled, ignoring case, (N,)."""
     empty = is_empty(values, EMPTY_LABELS)
     if unlabelled:
         given = [unlabelled] if isinstance(unlabelled, str) else unlabelled
@@ -585,7 +578,6 @@ def _is_unlabelled(values: Any, unlabelled: Sequence[Any]) -> Bools:
 
 
 def _check_classes(column: str, where: str, counts: Mapping[str, int]) -> None:
-    """Raise an error if the values of a column, with their counts, are no classes."""
     counts = {name: count for name, count in counts.items() if name.lower() not in MISSING_WORDS}
     distinct, total = len(counts), sum(counts.values())
     if distinct <= MAX_DISTINCT:
@@ -608,7 +600,6 @@ def _check_classes(column: str, where: str, counts: Mapping[str, int]) -> None:
 
 
 def _note_classes(counts: Mapping[str, int], notes: Notes) -> None:
-    """Ask about classes that may mean unlabelled; tell those too small for a stratified split."""
     if words := doubtful_classes(counts):
         sizes = " and ".join(f"{name!r} ({plural(counts[name], 'node')})" for name in words)
         text = f"Is label {sizes} a class? If it means unlabelled, set unlabelled to "

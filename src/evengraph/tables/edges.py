@@ -160,7 +160,6 @@ def edge_rows(sources: Any, targets: Any, ids: Any, table: str) -> tuple[Ints, I
 
 
 def _node_rows(values: Any, ids: Any, table: str) -> Ints:
-    """Row numbers of the nodes that a column names, -1 for unknown ids, (M,)."""
     codes, names = distinct_names(values)
     blank = np.append(names == "", True)  # code -1, missing, reads the last
     if blank[codes].any():

@@ -96,7 +96,6 @@ class Number:
         return (self.column,)
 
     def _parse(self, values: Any, table: str) -> Floats:
-        """The column as numbers, NaN where empty, (N,)."""
         return to_numbers(values, table)
 
     def curve(self, numbers: Floats) -> Floats:
@@ -426,7 +425,6 @@ def without_item(values: Any, table: str, item: str) -> Any:
 
 
 def _parse_lists(values: Any, table: str, separator: str) -> Lists:
-    """The items of every cell; a cell that is no list raises an error, unless it is one item."""
     rows = np.flatnonzero(~is_empty(values))
     text = text_without(values)
     if text is not None and separator:
@@ -484,7 +482,6 @@ def _are_vectors(lists: Lists) -> bool:
 
 
 def _vectors(values: Any, table: str, size: int | None) -> Floats:
-    """Vectors of every row, NaN where the cell is empty, (N, D)."""
     lists = _parse_lists(values, table, "")
     owners, lengths = np.unique(lists.rows, return_counts=True)
     expected = size or int(np.bincount(lengths).argmax())

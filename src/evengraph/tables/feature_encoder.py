@@ -250,10 +250,7 @@ ONES, ZEROS = ("1", "1.0", "true"), ("0", "0.0", "false", "")
 def _find_indicators(
     nodes: Any, columns: Sequence[str], notes: Notes
 ) -> tuple[dict[str, int], tuple[str, ...]]:
-    """The columns of 0, 1 (or false, true) and empty cells, with the 1s of each, if many.
-
-    Of these the columns that vary, at most as many as fit into the bounded memory.
-    """
+    """The columns of 0, 1 (or false, true) and empty cells, with the 1s of each, if many."""
     if len(columns) < MIN_COLUMNS:
         return {}, ()
     first, known = nodes.iloc[0].to_dict(), {*ONES, *ZEROS, "none", "nan"}

@@ -232,7 +232,6 @@ def _as_float32(matrix: Any) -> Any:
 def _encode_features(
     features: Any, num_nodes: int, edge_index: Tensor, name: str
 ) -> tuple[Any, FeatureEncoder]:
-    """The features as a table, and the encoder that turns it into features."""
     pandas = import_pandas()
     if features is None or not np.shape(features)[-1]:
         nodes = pandas.DataFrame(index=range(num_nodes))
@@ -364,7 +363,6 @@ def _build(arrays: dict[str, Any], path: Path) -> TableGraph:
 
 
 def _from_named_arrays(named: dict[str, Any], name: str) -> TableGraph:
-    """Build a graph from arrays with the names that npz and PyG files use."""
     notes = Notes()
     masks = {part: named[key] for part in PARTS if named.get(key := f"{part}_mask") is not None}
     for part, mask in masks.items():
@@ -392,10 +390,7 @@ def _from_named_arrays(named: dict[str, Any], name: str) -> TableGraph:
 
 
 def _edge_matrix(named: dict[str, Any], num_nodes: int | None, name: str) -> Any:
-    """The edges of the array edge_index as a sparse matrix of ones or weights, (N, N).
-
-    Weights are those of edge_weight, or of edge_attr with a number per edge.
-    """
+    """The edges of the array edge_index as a sparse matrix of ones or weights, (N, N)."""
     if "edge_index" not in named:
         raise ValueError(
             f"{name} has no edges: it needs edge_index, or adj_data, adj_indices, adj_indptr and "
@@ -437,7 +432,6 @@ def _edge_matrix(named: dict[str, Any], num_nodes: int | None, name: str) -> Any
 
 
 def _csr_matrix(named: dict[str, Any], matrix: str, name: str) -> Any:
-    """A sparse matrix from its four arrays; None without them."""
     keys = [f"{matrix}_{part}" for part in CSR_PARTS]
     missing = [key for key in keys if key not in named]
     if len(missing) == len(keys):

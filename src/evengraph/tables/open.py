@@ -193,7 +193,6 @@ def read_nodes_table(data: str | Path) -> Any:
 
 
 def _read_edges(edges: Any, ends: Ends) -> Any:
-    """The edges table: a DataFrame itself, the table at a path, or several of them joined."""
     if isinstance(edges, str | Path):
         paths = str(edges).split(",")
         if len(paths) == 1 or Path(edges).expanduser().exists():
@@ -215,7 +214,6 @@ def edge_tables_of(folder: Path) -> dict[str, Path]:
 
 
 def _edge_type(path: Path) -> str:
-    """The type of edges that a table is named for: pays for edges_pays.csv and for pays.csv."""
     name = path.name.removesuffix(table_suffix(path) or path.suffix)
     return EDGES_PREFIX.sub("", name)
 

@@ -56,7 +56,6 @@ def read_table(path: str | Path) -> Any:
 
 
 def _read(path: Path, suffix: str) -> Any:
-    """What a file holds, parsed once for as long as it does not change."""
     if not path.is_file():
         reason = "is a folder, not a file" if path.is_dir() else "does not exist"
         raise FileNotFoundError(f"{path} {reason}.")
@@ -68,7 +67,6 @@ def _read(path: Path, suffix: str) -> Any:
 
 @lru_cache(maxsize=4)  # the tables of a known graph and of new nodes
 def _parse(path: Path, suffix: str, resolved: Path, changed: int, size: int) -> Any:
-    """Parse a file; the further arguments identify its content."""
     text = "" if suffix == ".parquet" else _read_text(path)
     check_table(text.count("\n"), max(map(text.count, SEPARATORS)), size, str(path))
     if suffix == ".parquet":
@@ -191,7 +189,6 @@ def _read_plain_csv(text: str, separator: str, num_columns: int) -> Any:
 
 
 def _read_any_csv(text: str, path: Path, separator: str) -> Any:
-    """Read with pandas, after checking that all rows have the same number of cells."""
     pandas, width = import_pandas(), 0
     rows = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True)
     with _csv_errors(rows, path):
@@ -220,13 +217,11 @@ def _read_any_csv(text: str, path: Path, separator: str) -> Any:
 
 
 def _separator(text: str) -> str:
-    """The separator that the first line has most of, outside quotes."""
     line = re.sub(r'"[^"]*"', "", text.lstrip("\r\n ").split("\n", 1)[0])
     return max(SEPARATORS, key=line.count)
 
 
 def _read_header(text: str, path: Path, separator: str) -> list[str]:
-    """The column names of the first line that is not blank, which must differ."""
     csv.field_size_limit(MAX_CELL_LENGTH)
     lines = (match[0] for match in re.finditer(r"[^\n]*\n|[^\n]+", text))  # without a copy of all
     rows = csv.reader(lines, delimiter=separator, skipinitialspace=True)
@@ -248,7 +243,6 @@ def _csv_errors(rows: Any, path: Path) -> Iterator[None]:
 
 
 def _with_decimal_points(values: Any) -> Any:
-    """Replace decimal commas by points, if every cell is a number."""
     cells = values.dropna().str.strip()
     if not len(cells) or not cells.str.fullmatch(r"[+-]?\d*(,\d+)?([eE][+-]?\d+)?").all():
         return values
@@ -402,7 +396,6 @@ def attach_lists(
 
 
 def _matching_names(nodes: Any, keys: Any, find_id: Callable[[], str | None]) -> Any:
-    """The names of all nodes in the column that the keys fit best; None if no column fits."""
     found: dict[Any, tuple[int, Any]] = {}
     for column in nodes.columns:
         try:

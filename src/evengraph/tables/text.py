@@ -199,7 +199,6 @@ _LATEST: list[tuple[Any, Any]] = []  # the last two columns, with the cells that
 
 
 def _fixed(array: NDArray[Any]) -> NDArray[Any]:
-    """An array that cannot be changed by mistake."""
     array.setflags(write=False)
     return array
 
@@ -393,7 +392,6 @@ class Grams:
 
 
 def _spelling(texts: Any) -> NDArray[Any]:
-    """Text in lower case, every digit as 0."""
     return np.array([DIGITS.sub("0", str(text).lower()) for text in texts], dtype=object)
 
 
@@ -433,7 +431,6 @@ def _cells(values: Any) -> NDArray[Any]:
 
 
 def _words(values: Any) -> tuple[NDArray[np.int64], Any]:
-    """The row of every word of a column, and the words."""
     text = TextColumn.of(values)
     if text is None:  # other values than text, or halves of surrogate pairs, which Arrow refuses
         clean = [str(cell).encode("utf-8", "replace").decode().strip() for cell in _cells(values)]
@@ -442,7 +439,6 @@ def _words(values: Any) -> tuple[NDArray[np.int64], Any]:
 
 
 def _bucket_counts(values: Any, buckets: int) -> Any:
-    """Number of words of each bucket in every cell, sparse, (N, buckets)."""
     from sklearn.feature_extraction.text import HashingVectorizer
 
     hashing = HashingVectorizer(n_features=buckets, alternate_sign=False, norm=None)
@@ -450,7 +446,6 @@ def _bucket_counts(values: Any, buckets: int) -> Any:
 
 
 def _weighted(counts: Any, idf: tuple[float, ...]) -> Entries:
-    """Counts times inverse document frequencies, in rows of unit length."""
     from sklearn.preprocessing import normalize
 
     weighted = counts.multiply(np.array(idf)[None])
