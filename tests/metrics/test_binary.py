@@ -85,38 +85,6 @@ def test_the_threshold_with_the_best_f1(case):
     assert sk.f1_score(case[0], above, zero_division=0) < best
 
 
-@given(cases())
-def test_the_threshold_with_the_best_balanced_accuracy(case):
-    threshold = binary.best_threshold(*case, "balanced_accuracy")
-    best = max(
-        sk.balanced_accuracy_score(case[0], case[1].double().numpy() >= one)
-        for one, _, _ in every_threshold(*case)
-    )
-    ours = sk.balanced_accuracy_score(case[0], binary.flagged(case[1], threshold))
-    assert ours == pytest.approx(best)
-
-
-@given(cases(), st.sampled_from(BUDGETS))
-def test_the_threshold_that_keeps_a_budget(case, budget):
-    threshold = binary.best_threshold(*case, "false_positives", budget=budget)
-    negatives = int((~case[0]).sum())
-    chosen = binary.flagged(case[1], threshold)
-    assert int((chosen & ~case[0]).sum()) / negatives <= budget
-    best = max(hit for _, hit, wrong in every_threshold(*case) if wrong / negatives <= budget)
-    assert int((chosen & case[0]).sum()) == best
-
-
-def test_a_budget_that_not_even_the_first_tie_keeps_flags_nothing():
-    scores = torch.ones(4)  # single precision: the next number above is one that it cannot hold
-    positive = torch.tensor([True, True, False, False])
-    threshold = binary.best_threshold(positive, scores, "false_positives", budget=0.4)
-    assert threshold > 1
-    assert not binary.flagged(scores, threshold).any()
-    positive, scores = torch.tensor([0, 1, 0, 0]).bool(), torch.tensor([0.9, 0.8, 0.8, 0.8])
-    threshold = binary.best_threshold(positive, scores, "false_positives", budget=0.4)
-    assert threshold == pytest.approx(0.9)  # better no hits than beyond the budget
-
-
 def test_one_class_alone_leaves_figures_undefined():
     scores = torch.tensor([0.2, 0.8])
     for positive in (torch.ones(2, dtype=torch.bool), torch.zeros(2, dtype=torch.bool)):
@@ -137,7 +105,6 @@ def test_the_rarer_class_is_the_positive_one(counts, wanted):
         (lambda p, s: binary.precision_at(p, s, 0), "k must lie between 1 and the 2 nodes, got 0"),
         (lambda p, s: binary.precision_at(p, s, 3), "got 3"),
         (lambda p, s: binary.recall_at(p, s, 1.5), r"budget must lie in \[0, 1\], got 1.5"),
-        (lambda p, s: binary.best_threshold(p, s, "auc"), "goal must be one of f1"),
         (lambda p, s: binary.curve(p, s[:1]), "of the same length"),
         (lambda p, s: binary.curve(p[:0], s[:0]), "at least 1"),
         (lambda p, s: binary.curve(p, s * math.nan), "scores must be finite"),

@@ -22,6 +22,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
+from evengraph.ops import context
 from evengraph.tables import FeatureEncoder, feature_encoder
 from evengraph.tables import encoders as list_encoders
 from evengraph.tables.cells import column_kind, to_numbers
@@ -42,7 +43,7 @@ from evengraph.tables.encoders import (
     is_heavy_tailed,
     without_item,
 )
-from evengraph.tables.feature_encoder import pagerank, structural_features, triangles
+from evengraph.tables.feature_encoder import pagerank, structural_features
 from evengraph.tables.text import (
     MAX_WORDS,
     MIN_CELLS,
@@ -684,8 +685,8 @@ def test_against_networkx(size, density, seed):
 
 def test_triangles_in_small_pieces_and_around_a_hub(monkeypatch):
     network = nx.gnp_random_graph(60, 0.3, seed=1)
-    monkeypatch.setattr(feature_encoder, "BLOCK_SIZE", 10)
-    assert triangles(adjacency_of(network)).tolist() == list(nx.triangles(network).values())
+    monkeypatch.setattr(context, "TRIANGLE_BLOCK", 10)
+    assert context.triangles(adjacency_of(network)).tolist() == list(nx.triangles(network).values())
     # the square of this matrix has 10^10 entries
     hub = nx.star_graph(100_000)
     found = structural_features(edges_of(hub), 100_001)

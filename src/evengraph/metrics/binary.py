@@ -5,12 +5,10 @@ together or not at all. Values are fractions; an undefined value is NaN.
 """
 
 import math
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
-
-Goal = Literal["f1", "balanced_accuracy", "false_positives"]
 
 
 class Curve(NamedTuple):
@@ -112,7 +110,8 @@ def recall_at_top(positive: Tensor, scores: Tensor, k: int) -> float:
 
 def recall_at(positive: Tensor, scores: Tensor, budget: float) -> float:
     """Highest recall at a false positive rate of at most `budget`."""
-    _check_budget(budget)
+    if not 0 <= budget <= 1:
+        raise ValueError(f"budget must lie in [0, 1], got {budget}.")
     points = curve(positive, scores)
     if points.negatives == 0 or points.positives == 0:
         return math.nan
@@ -120,39 +119,19 @@ def recall_at(positive: Tensor, scores: Tensor, budget: float) -> float:
     return float(torch.where(allowed, points.true_positives, 0).max() / points.positives)
 
 
-def best_threshold(
-    positive: Tensor, scores: Tensor, goal: Goal = "f1", *, budget: float = 0.01
-) -> float:
-    """Choose the score from which on nodes are flagged; use validation nodes.
+def best_threshold(positive: Tensor, scores: Tensor) -> float:
+    """The score with the best F1 from which on nodes are flagged; use validation nodes.
 
     Of equally good thresholds the highest, which flags the fewest nodes. NaN where one of the two
-    classes has no node.
-
-    Args:
-        positive: Which nodes are positive.
-        scores: Higher means more likely positive.
-        goal: `f1` and `balanced_accuracy` are maximised; `false_positives` maximises recall within
-            the budget.
-        budget: Highest false positive rate, for `false_positives`.
+    classes has no node. Shapes are those of `curve`.
     """
-    if goal not in get_args(Goal):
-        raise ValueError(f"goal must be one of {', '.join(get_args(Goal))}, got {goal!r}.")
-    _check_budget(budget)
     points = curve(positive, scores)
-    thresholds, hits, false_alarms = points
     if points.positives == 0 or points.negatives == 0:
         return math.nan
-    if goal == "f1":
-        value = 2 * hits / (hits + false_alarms + points.positives)
-    elif goal == "balanced_accuracy":
-        value = hits / points.positives - false_alarms / points.negatives
-    else:
-        allowed = false_alarms / points.negatives <= budget
-        if not allowed.any():  # the first tie exceeds the budget: flag nothing
-            return math.nextafter(float(thresholds[0]), math.inf)
-        value = torch.where(allowed, hits, -1.0)
+    value = 2 * points.true_positives
+    value = value / (points.true_positives + points.false_positives + points.positives)
     # the first of equal values, up to rounding
-    return float(thresholds[int((value >= value.max() - 1e-12).nonzero()[0])])
+    return float(points.thresholds[int((value >= value.max() - 1e-12).nonzero()[0])])
 
 
 def flagged(scores: Tensor, threshold: float) -> Tensor:
@@ -175,8 +154,3 @@ def positive_class(class_counts: Tensor) -> int:
         raise ValueError(f"There must be two classes, got {class_counts.numel()}.")
     first, second = class_counts.tolist()
     return 0 if first < second else 1
-
-
-def _check_budget(budget: float) -> None:
-    if not 0 <= budget <= 1:
-        raise ValueError(f"budget must lie in [0, 1], got {budget}.")

@@ -9,6 +9,7 @@ from weakref import ref
 import numpy as np
 import scipy.sparse as sp
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 from torch_geometric.data import Data
@@ -24,6 +25,7 @@ PLACE_COLUMNS = 3
 PARTS = 5  # of the labelled nodes; each is described by the labels of the others
 SPREAD_STEPS = 6
 RESTART = 0.1
+TRIANGLE_BLOCK = 20_000_000  # products in memory at a time while triangles are counted
 LEAST = 1e-7  # of a class that has not reached a node, before the logarithm
 
 Result = TypeVar("Result")
@@ -103,24 +105,35 @@ def _place(graph: Data) -> Tensor:
     return torch.from_numpy(columns).to(graph.x.device, torch.float32)
 
 
-def triangles(links: sp.csr_matrix) -> np.ndarray[Any, np.dtype[np.float64]]:
+def triangles(adjacency: Any) -> NDArray[np.float64]:
     """The number of triangles at each node of an undirected graph without self-loops, (N,)."""
-    # edges point to the node of larger degree, so that a hub sends few; each triangle is met once
-    degree = links.getnnz(axis=1)
-    order = np.argsort(degree, kind="stable")
-    position = np.empty_like(order)
-    position[order] = np.arange(order.size)
-    coo = links.tocoo()
-    keep = position[coo.row] < position[coo.col]
-    ones = np.ones(int(keep.sum()))
-    up = sp.csr_matrix((ones, (coo.row[keep], coo.col[keep])), shape=links.shape)
-    closed = (up @ up).multiply(up).tocoo()  # entries count the nodes between both ends
-    middle = up.multiply(up @ up.T).tocoo()  # entries count the nodes above both ends
-    sides = (closed.row, closed.data), (closed.col, closed.data), (middle.col, middle.data)
-    counts: np.ndarray[Any, np.dtype[np.float64]] = np.zeros(links.shape[0])
-    for nodes, number in sides:
-        counts += np.bincount(nodes, number, links.shape[0])
-    return counts
+    num_nodes, edges = adjacency.shape[0], adjacency.tocoo()
+    # edges are directed at their end of higher degree, so that even a hub has few outgoing ones
+    rank = np.empty(num_nodes, dtype=np.int64)
+    rank[np.argsort(np.diff(adjacency.indptr), kind="stable")] = np.arange(num_nodes)
+    upward = rank[edges.row] < rank[edges.col]
+    ends = edges.row[upward], edges.col[upward]
+    up = sp.csr_array((edges.data[upward], ends), shape=adjacency.shape)
+    count = np.zeros(num_nodes)
+    # a triangle u -> v -> w, u -> w: the first product counts it at u and w, the second at v
+    for left in (up, up.T.tocsr()):
+        for rows, closed in _closed_paths(left, up):
+            count[rows] += np.asarray(closed.sum(axis=1)).ravel()
+            if left is up:
+                count += np.asarray(closed.sum(axis=0)).ravel()
+    return count
+
+
+def _closed_paths(left: Any, up: Any) -> Any:
+    """Yield blocks of rows of (left @ up), restricted to the edges of `up`."""
+    work = np.cumsum(left @ np.diff(up.indptr).astype(np.float64))
+    start = 0
+    while start < up.shape[0]:
+        done = work[start - 1] if start else 0.0
+        stop = max(int(np.searchsorted(work, done + TRIANGLE_BLOCK, side="right")), start + 1)
+        rows = slice(start, stop)
+        yield rows, (left[rows] @ up).multiply(up[rows]).tocsr()
+        start = stop
 
 
 def label_columns(

@@ -395,14 +395,6 @@ def method_card(method: Content) -> Table:
     return table
 
 
-def parameter_table(values: Content, meanings: Mapping[str, str]) -> Table:
-    """One row per parameter: default and meaning."""
-    table = _two_columns()
-    for name, value in values.items():
-        table.add_row(f"[not dim]{name}={escape(str(value))}[/]", escape(meanings.get(name, "")))
-    return table
-
-
 def parameter_line(values: Content) -> str:
     """Parameters and their values on one line."""
     return ", ".join(f"{name}={value}" for name, value in values.items())

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from evengraph.ops.context import triangles
 from evengraph.tables.cells import (
     Floats,
     canonical_name,
@@ -317,7 +318,6 @@ def _read_indicator(values: Any) -> NDArray[np.float32]:
 
 STRUCTURAL = ("log_degree", "log_pagerank", "clustering")
 DAMPING = 0.85
-BLOCK_SIZE = 20_000_000  # products held in memory at a time while triangles are counted
 
 
 def structural_features(edge_index: Tensor, num_nodes: int) -> Floats:
@@ -343,34 +343,3 @@ def pagerank(adjacency: Any, tolerance: float = 1e-12, max_steps: int = 200) -> 
         if np.abs(rank - previous).sum() < tolerance:
             break
     return rank
-
-
-def triangles(adjacency: Any) -> Floats:
-    """Number of triangles that contain each node, (N,)."""
-    num_nodes, edges = adjacency.shape[0], adjacency.tocoo()
-    # edges are directed at their end of higher degree, so that even a hub has few outgoing ones
-    rank = np.empty(num_nodes, dtype=np.int64)
-    rank[np.argsort(np.diff(adjacency.indptr), kind="stable")] = np.arange(num_nodes)
-    upward = rank[edges.row] < rank[edges.col]
-    ends = edges.row[upward], edges.col[upward]
-    up = sp.csr_array((edges.data[upward], ends), shape=adjacency.shape)
-    count = np.zeros(num_nodes)
-    # a triangle u -> v -> w, u -> w: the first product counts it at u and w, the second at v
-    for left in (up, up.T.tocsr()):
-        for rows, closed in _closed_paths(left, up):
-            count[rows] += np.asarray(closed.sum(axis=1)).ravel()
-            if left is up:
-                count += np.asarray(closed.sum(axis=0)).ravel()
-    return count
-
-
-def _closed_paths(left: Any, up: Any) -> Any:
-    """Yield blocks of rows of (left @ up), restricted to the edges of `up`."""
-    work = np.cumsum(left @ np.diff(up.indptr).astype(np.float64))
-    start = 0
-    while start < up.shape[0]:
-        done = work[start - 1] if start else 0.0
-        stop = max(int(np.searchsorted(work, done + BLOCK_SIZE, side="right")), start + 1)
-        rows = slice(start, stop)
-        yield rows, (left[rows] @ up).multiply(up[rows]).tocsr()
-        start = stop
