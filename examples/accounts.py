@@ -26,8 +26,8 @@ def make_accounts(count, draw):
         cells = [
             draw.choice(["de", "fr", "pl"]) if draw.random() < 0.95 else "",
             draw.choices(["android", "ios", "web"], [3, 3, 5] if fraud else [4, 4, 2])[0],
-            f"{draw.lognormvariate(2.3 if fraud else 2, 0.7):.0f}",
-            f"{draw.lognormvariate(4.0 if fraud else 3.5, 0.8):.2f}" if draw.random() < 0.9 else "",
+            f"{draw.lognormvariate(2.4 if fraud else 2, 0.7):.0f}",
+            f"{draw.lognormvariate(4.2 if fraud else 3.5, 0.8):.2f}" if draw.random() < 0.9 else "",
             f"{draw.betavariate(3 if fraud else 2, 6):.2f}",
             "blocked" if blocked else "active",
         ]
@@ -36,14 +36,14 @@ def make_accounts(count, draw):
 
 
 def make_payments(accounts, payers, draw):
-    """Each payer pays three accounts; a fraud often pays another fraud."""
-    frauds = [place for place, (fraud, *_) in enumerate(accounts) if fraud]
+    """Each payer pays three accounts; a fraud pays another fraud more often than others do."""
+    groups = [
+        [place for place, (fraud, *_) in enumerate(accounts) if fraud == wanted]
+        for wanted in (False, True)
+    ]
     for payer in payers:
-        ring = 0.4 if accounts[payer][0] else 0.02
-        paid = {
-            draw.choice(frauds) if draw.random() < ring else draw.randrange(len(accounts))
-            for _ in range(3)
-        }
+        share = 0.45 if accounts[payer][0] else 0.05  # so that frauds are paid as often as others
+        paid = {draw.choice(groups[draw.random() < share]) for _ in range(3)}
         yield from ((payer, other) for other in sorted(paid - {payer}))
 
 
