@@ -1,8 +1,8 @@
 # evengraph on a CPU. The two commands of the README, on the folder that is mounted:
 #
 #   docker build -t evengraph .
-#   docker run --rm -v "$PWD:/work" evengraph run examples/shops --label kind --save model
-#   docker run --rm -v "$PWD:/work" evengraph predict model examples/shops --only-unlabelled --out predictions.csv
+#   docker run --rm -v "$PWD:/work" evengraph run examples/accounts --label kind --drop status --cost-miss 10 --save model
+#   docker run --rm -v "$PWD:/work" evengraph predict model examples/next-month --known examples/accounts --top 20 --out scored.csv
 FROM python:3.11-slim
 
 # The default build of torch for Linux includes several gigabytes of CUDA.

@@ -580,7 +580,8 @@ def show_probabilities(rows: Any) -> None:
 def example() -> None:
     """Measure the first command of the README: seconds in all, and until the first result."""
     with tempfile.TemporaryDirectory() as folder:
-        words = ["run", str(ROOT / "examples/shops"), "--label", "kind", "--save", "model"]
+        words = ["run", str(ROOT / "examples/accounts"), "--label", "kind"]
+        words += ["--drop", "status", "--cost-miss", "10", "--save", "model"]
         before, started, first = resource.getrusage(resource.RUSAGE_CHILDREN), perf_counter(), None
         command = [sys.executable, "-m", "evengraph", *words]
         pipe = subprocess.Popen(command, cwd=folder, stdout=-1, stderr=subprocess.STDOUT, text=True)

@@ -1,8 +1,8 @@
 """Run the commands of the five minutes as on a terminal of 80 columns, and keep what they print.
 
 `python docs/example.py` writes `results/accounts.txt` (every command with its output),
-`results/accounts-run.json` (the result of `run`) and `docs/explain.svg`. Pages quote the first,
-pictures are drawn from the others.
+`results/accounts-run.json` (the result of `run`) and `docs/explain.svg`. Pages quote parts of the
+first, pictures are drawn from the others.
 """
 
 from __future__ import annotations
@@ -27,6 +27,43 @@ INSPECT = "inspect examples/accounts --label kind"
 RUN = "run examples/accounts --label kind --drop status --cost-miss 10 --save model"
 PREDICT = "predict model examples/next-month --known examples/accounts --top 20 --out scored.csv"
 EXPLAIN = "explain model {} --new-nodes examples/next-month --out why.svg"
+
+PAGES = [ROOT / "docs" / name for name in ("index.md", "start.md")]
+# What follows `<!-- NAME -->` in a page: parts of the transcript, each from one text to another.
+PARTS = {
+    "inspect": (
+        ("class      labelled", "same: neigh"),
+        ("! Column 'status'", "\n! The smallest"),
+        (" Neighbours share a class", "\n✓"),
+    ),
+    "found": (("Found ", "\nseed"),),
+    "run": (("Found ", "\npositive"), ("chosen for", "\nseed 5  Ch"), ("seed 5  Ch", "\nseed 6")),
+    "predict": (("  flagged: ", "\nThe threshold"), ("    id     p(f", "\n4  ")),
+    "scored": (("id,class,probability", "\n\n"),),
+    "explain": (
+        ("%, flagged (from", "\nnight"),
+        ("labelled node ", "\n\n"),
+        ("Check: ", "\nwrote"),
+    ),
+}
+
+
+def excerpt(name: str, transcript: str) -> str:
+    """Return the parts of a transcript that pages show under a name."""
+    found = []
+    for start, end in PARTS[name]:
+        at = transcript.index(start)
+        at = transcript.rfind("\n", 0, at) + 1
+        found.append(transcript[at : transcript.index(end, at + len(start))].strip("\n"))
+    return "\n...\n".join(found)
+
+
+def filled(page: str, transcript: str) -> str:
+    """Return a page with its excerpts as the transcript has them."""
+    for name in PARTS:
+        block = f"<!-- {name} -->\n```\n{excerpt(name, transcript)}\n```"
+        page = re.sub(rf"<!-- {name} -->\n```\n.*?\n```", lambda _, b=block: b, page, flags=re.S)
+    return page
 
 
 def shown(command: str, folder: Path) -> str:
@@ -63,6 +100,9 @@ def main() -> None:
         parts.append(shown(EXPLAIN.format(first["id"]), folder))
         TRANSCRIPT.write_text("\n".join(parts), encoding="utf-8")
         shutil.copy(folder / "why.svg", EXPLANATION)
+        for page in PAGES:
+            text = filled(page.read_text(encoding="utf-8"), "\n".join(parts))
+            page.write_text(text, encoding="utf-8")
         (result,) = (folder / "runs").glob("*/result.json")
         shutil.copy(result, RESULT)
 

@@ -1,109 +1,111 @@
 """Draw `hero.svg`, the picture of the front page: `python docs/hero.py`.
 
-One small graph four times: few labels, paths, clusters, every node with a class. The picture is
-drawn, not measured. Its colours follow the colour scheme of whoever looks at it.
+A terminal, a part of the report and the ranked accounts of next month, as the stored run of
+`docs/example.py` has them. Its colours follow the colour scheme of whoever looks at it.
 """
 
 from __future__ import annotations
 
-import math
-import random
+import re
+from html import escape
 from pathlib import Path
 
-FILE = Path(__file__).with_name("hero.svg")
-WIDTH, PANEL, HEIGHT = 960, 240, 250
-RADIUS = 7
-TITLES = ("few labels", "paths", "clusters", "every node has a class")
-# centre, spread and number of nodes of each class; the last is the rare one
-GROUPS = (((62, 66), 50, 15), ((178, 80), 48, 13), ((112, 172), 46, 10))
-LABELLED = {0: (0, 4, 8, 11), 1: (15, 19, 23, 26), 2: (28,)}
+ROOT = Path(__file__).resolve().parents[1]
+FILE = ROOT / "docs" / "hero.svg"
+TRANSCRIPT = ROOT / "results" / "accounts.txt"
+WIDTH, HEIGHT = 960, 400
 STYLE = """
-  svg { --ink: #3d4a5c; --line: #c3cad3; --none: #ffffff; --a: #1f6fb2; --b: #5b9b7d;
-        --rare: #d55e00; --path: #d55e00 }
+  svg { --paper: #ffffff; --edge: #c9d1da; --ink: #26323f; --soft: #5b6875; --rare: #c2410c;
+        --bar: #d5dbe2; --term: #1d2630; --text: #dfe6ee; --dim: #9fb0c0; --mark: #ffb074 }
   @media (prefers-color-scheme: dark) {
-    svg { --ink: #c9d3df; --line: #4a5768; --none: #1b232e; --a: #63b0f0; --b: #7cc4a1;
-          --rare: #f59a52; --path: #f59a52 } }
-  text { font: 600 15px system-ui, sans-serif; fill: var(--ink); text-anchor: middle }
-  line { stroke: var(--line); stroke-width: 1.4 }
-  line.path { stroke: var(--path); stroke-width: 2.6 }
-  line.far { stroke-width: 1.6; opacity: .75 }
-  circle { fill: var(--none); stroke: var(--line); stroke-width: 1.8 }
-  .c0 { fill: var(--a); stroke: var(--a) } .c1 { fill: var(--b); stroke: var(--b) }
-  .c2 { fill: var(--rare); stroke: var(--rare) }
-  .label { stroke: var(--ink); stroke-width: 2.6 }
-  .cloud { stroke: none; opacity: .16 }
+    svg { --paper: #1b232e; --edge: #3b4756; --ink: #dbe3ec; --soft: #a3b1c0; --rare: #ff9a5c;
+          --bar: #435060; --term: #10161d } }
+  .paper { fill: var(--paper); stroke: var(--edge) } .term { fill: var(--term) }
+  text { font: 13px system-ui, sans-serif; fill: var(--ink) }
+  .head { font-weight: 600; font-size: 14px } .soft { fill: var(--soft); font-size: 12px }
+  .end { text-anchor: end } .bar { fill: var(--bar) } .rare { fill: var(--rare) }
+  .mono { font: 12px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; fill: var(--text);
+          white-space: pre }
+  .dim { fill: var(--dim) } .mark { fill: var(--mark) }
 """
 
 
-def places() -> list[tuple[float, float, int]]:
-    """Return x, y and class of every node: groups of points that keep their distance."""
-    draw, nodes = random.Random(3), []
-    for label, ((x, y), spread, count) in enumerate(GROUPS):
-        found = 0
-        while found < count:
-            angle, far = draw.uniform(0, 2 * math.pi), spread * math.sqrt(draw.random())
-            point = x + far * math.cos(angle), y + 0.9 * far * math.sin(angle)
-            if all(math.dist(point, other[:2]) > 2.3 * RADIUS for other in nodes):
-                nodes.append((*point, label))
-                found += 1
-    return nodes
+def text(x: float, y: float, words: str, kind: str = "") -> str:
+    """Return a line of text."""
+    kinds = f' class="{kind}"' if kind else ""
+    return f'<text x="{x:g}" y="{y:g}"{kinds} xml:space="preserve">{escape(words)}</text>'
 
 
-def edges(nodes: list[tuple[float, float, int]]) -> list[tuple[int, int]]:
-    """Join every node to its two nearest, and the groups where they are nearest."""
-    pairs = set()
-    for group, other in ((0, 1), (0, 2), (1, 2)):
-        ends = [(a, b) for a in range(len(nodes)) for b in range(len(nodes))
-                if (nodes[a][2], nodes[b][2]) == (group, other)]  # fmt: skip
-        pairs.add(min(ends, key=lambda ab: math.dist(nodes[ab[0]][:2], nodes[ab[1]][:2])))
-    for one, (x, y, _) in enumerate(nodes):
-        near = sorted(range(len(nodes)), key=lambda n: math.dist((x, y), nodes[n][:2]))[1:3]
-        pairs |= {(min(one, other), max(one, other)) for other in near}
-    return sorted(pairs)
+def box(x: float, y: float, width: float, height: float, kind: str, radius: float = 2) -> str:
+    """Return a rectangle."""
+    size = f'x="{x:g}" y="{y:g}" width="{width:.1f}" height="{height:g}" rx="{radius:g}"'
+    return f'<rect class="{kind}" {size}/>'
 
 
-def distances(pairs: list[tuple[int, int]], start: int, count: int) -> list[int]:
-    """Return the number of steps from a node to every other, or a large number."""
-    steps = [99] * count
-    steps[start] = 0
-    for _ in range(count):
-        for a, b in pairs:
-            steps[a] = min(steps[a], steps[b] + 1)
-            steps[b] = min(steps[b], steps[a] + 1)
-    return steps
+def terminal(run: str) -> list[str]:
+    """Return the command and the head of what it prints."""
+    found, classes = run.index("Found "), run.index("class   test nodes")
+    first = run[found : run.index("\n\n", found)].splitlines()
+    scores = run[run.index("seed  ", found) : run.index("\n\npositive")].splitlines()
+    table = run[classes : run.index("\n\n", classes)].splitlines()
+    command = [
+        "$ evengraph run examples/accounts --label kind \\",
+        "    --drop status --cost-miss 10",
+    ]
+    lines = [*command, "", *first, "", *scores, "", *table]
+    parts = [box(0.5, 0.5, 560, HEIGHT - 1, "term", 8)]
+    for row, line in enumerate(lines):
+        is_rare = line.startswith(("Found", "alarms are", "fraud "))
+        kind = "mono mark" if is_rare else "mono dim" if row < 2 else "mono"
+        parts.append(text(16, 30 + 17.5 * row, line, kind))
+    return parts
 
 
-def panel(number: int, nodes: list[tuple[float, float, int]]) -> str:
-    """Return one of the four graphs."""
-    pairs, labelled = edges(nodes), {n for group in LABELLED.values() for n in group}
-    steps = distances(pairs, LABELLED[2][0], len(nodes))
-    parts = []
-    if number == 2:
-        parts += [f'<circle class="cloud c{label}" cx="{x}" cy="{y}" r="{spread + 15}"/>'
-                  for label, ((x, y), spread, _) in enumerate(GROUPS)]  # fmt: skip
-    for a, b in pairs:
-        far = max(steps[a], steps[b])
-        kind = {1: ' class="path"', 2: ' class="path far"'}.get(far if number == 1 else 0, "")
-        (x, y, _), (u, v, _) = nodes[a], nodes[b]
-        parts.append(f'<line{kind} x1="{x:.1f}" y1="{y:.1f}" x2="{u:.1f}" y2="{v:.1f}"/>')
-    for node, (x, y, label) in enumerate(nodes):
-        reached = number == 1 and steps[node] <= 2
-        shown = number == 3 or node in labelled or (number == 2 and label == 2) or reached
-        colour = 2 if reached else label
-        kinds = [f"c{colour}"] * shown + ["label"] * (node in labelled)
-        kind = f' class="{" ".join(kinds)}"' if kinds else ""
-        parts.append(f'<circle{kind} cx="{x:.1f}" cy="{y:.1f}" r="{RADIUS}"/>')
-    parts.append(f'<text x="{PANEL / 2:.0f}" y="{HEIGHT - 10}">{TITLES[number]}</text>')
-    return f'<g transform="translate({number * PANEL} 0)">\n' + "\n".join(parts) + "\n</g>"
+def costs(run: str) -> list[str]:
+    """Return the cost of each threshold as bars."""
+    at = run.index("chosen for")
+    table = run[at : run.index("\n\n", at)].replace("the lowest cost (a miss ", "the lowest cost ")
+    rows = re.findall(r"^(\S.*?)  +0\.\d+ .* ([\d,]+)$", table, flags=re.M)
+    values = [int(value.replace(",", "")) for _, value in rows]
+    parts = [
+        box(576.5, 0.5, 383, 193, "paper", 8),
+        text(592, 24, "Report: cost by threshold", "head"),
+    ]
+    for place, ((name, shown), value) in enumerate(zip(rows, values, strict=True)):
+        y = 46 + 17 * place
+        kind = "rare" if value == min(values) else "bar"
+        parts.append(text(592, y, name.strip(), "soft"))
+        parts.append(box(752, y - 10, 150 * value / max(values), 11, kind))
+        parts.append(text(946, y, shown, "soft end"))
+    return parts
+
+
+def ranked(predicted: str) -> list[str]:
+    """Return the most suspicious accounts of next month as bars."""
+    rows = re.findall(
+        r"^\d+ +(\S+) +(0\.\d+)  .*?around it (.*?)(?: \(|;)", predicted, flags=re.M
+    )
+    rows = [(name, share, near.strip(" (") or "") for name, share, near in rows][:7]
+    parts = [box(576.5, 205.5, 383, 194, "paper", 8)]
+    parts.append(text(592, 229, "Next month: probability of fraud", "head"))
+    for place, (name, share, near) in enumerate(rows):
+        y = 253 + 21 * place
+        parts.append(text(592, y, name))
+        parts.append(box(640, y - 11, 110, 13, "bar"))
+        parts.append(box(640, y - 11, 110 * float(share), 13, "rare"))
+        parts.append(text(760, y, f"{float(share):.0%}"))
+        parts.append(text(946, y, f"near it: {near}", "soft end"))
+    return parts
 
 
 def hero() -> str:
     """Return the picture."""
-    nodes = places()
-    panels = "\n".join(panel(number, nodes) for number in range(len(TITLES)))
+    transcript = TRANSCRIPT.read_text(encoding="utf-8")
+    _, _, run, predicted, *_ = re.split(r"^\$ evengraph ", transcript, flags=re.M)
+    parts = [*terminal(run), *costs(run), *ranked(predicted)]
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">'
-    title = "<title>A rare label travels along paths and clusters until all is filled</title>"
-    return f"{head}\n{title}\n<style>{STYLE}</style>\n{panels}\n</svg>\n"
+    title = "<title>Frauds found, the cost of each threshold, and next month's accounts</title>"
+    return "\n".join([head, title, f"<style>{STYLE}</style>", *parts, "</svg>\n"])
 
 
 if __name__ == "__main__":

@@ -88,7 +88,8 @@ def main(arguments=None):
     print(f"average precision: {model.evaluate()['positive_average_precision']:.0f}%")
 
     scored = model.predict(NEW, known=KNOWN)
-    print(scored.sort_values("p_fraud", ascending=False).head())
+    ranked = scored.sort_values("p_fraud", ascending=False)
+    print(ranked[["id", "p_fraud", "flagged"]].head(10).to_string(index=False))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """The front page: its length, its citation, its pictures."""
 
-import json
 import re
 import runpy
 from pathlib import Path
@@ -56,14 +55,17 @@ def test_the_picture_of_the_page_is_not_stale(tmp_path):
     assert found == stored, "the page has changed: make pictures"
 
 
-def test_the_picture_of_an_explanation_is_drawn_from_the_stored_one():
-    pictures = runpy.run_path(str(ROOT / "docs" / "pictures.py"))
-    shown = (ROOT / "docs" / "explain.svg").read_text(encoding="utf-8")
-    assert pictures["explanation"]() == shown, "the figure has changed: make pictures"
-    stored = json.loads((ROOT / "results" / "shops-explain.json").read_text(encoding="utf-8"))
-    probability = 100 * stored["explanation"]["probability"]
-    page = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
-    assert f"shop-1: fraud {probability:.1f}%" in page
+def test_pages_quote_the_stored_run_of_the_example():
+    example = runpy.run_path(str(ROOT / "docs" / "example.py"))
+    transcript = example["TRANSCRIPT"].read_text(encoding="utf-8")
+    for page in example["PAGES"]:
+        text = page.read_text(encoding="utf-8")
+        assert example["filled"](text, transcript) == text, "python docs/example.py"
+    start = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
+    assert all(f"<!-- {name} -->" in start for name in set(example["PARTS"]) - {"found"})
+    commands = re.findall(r"^\$ (evengraph (?:run|predict) .*)$", transcript, flags=re.M)
+    assert len(commands) == 2
+    assert all(command in README for command in commands)
 
 
 @pytest.mark.parametrize("name", SOURCES)

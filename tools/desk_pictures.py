@@ -1,4 +1,4 @@
-"""Take the pictures of docs/desk.md in Chromium: the desk over examples/shops, at work.
+"""Take the pictures of docs/desk.md in Chromium: the desk over examples/accounts, at work.
 
 python -m tools.desk_pictures
 """
@@ -22,7 +22,7 @@ from small_desk import serving  # noqa: E402
 
 from chromium import Chromium  # noqa: E402
 
-SHOPS = str(ROOT / "examples" / "shops")
+ACCOUNTS = str(ROOT / "examples" / "accounts")
 FOLDER = ROOT / "docs" / "desk"
 LABELS = 12
 LIMIT = 20.0  # seconds for a training
@@ -59,7 +59,7 @@ def save(browser: Chromium, name: str, *, whole: bool = True) -> None:
 
 def label(browser: Chromium, folder: Path) -> None:
     """A dozen labels, a model, light and dark, at a desk and on a phone."""
-    nodes = open_nodes(SHOPS, {"label": "kind"})
+    nodes = open_nodes(ACCOUNTS, {"label": "kind", "drop": "status"})
     options = DeskOptions(folder=folder / "model", time_limit=LIMIT)
     desk = Desk(nodes, LabelFile(folder / "labels.sqlite", nodes.column), options)
     desk.start()
@@ -75,8 +75,8 @@ def label(browser: Chromium, folder: Path) -> None:
 
 def triage(browser: Chromium, folder: Path) -> None:
     """The suspects of a saved model."""
-    model = eg.TableModel(eg.Auto(time_limit=LIMIT)).fit(SHOPS, label="kind")
-    nodes, rows = open_for_model(model, SHOPS, None, {})
+    model = eg.TableModel(eg.Auto(time_limit=LIMIT)).fit(ACCOUNTS, label="kind", drop=["status"])
+    nodes, rows = open_for_model(model, ACCOUNTS, None, {})
     file = LabelFile(folder / "triage.sqlite", nodes.column)
     options = DeskOptions(folder=folder / "none")
     desk = Triage(nodes, file, options, model.method_, "fraud", rows)

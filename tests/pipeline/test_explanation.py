@@ -337,6 +337,8 @@ def test_reasons_in_a_few_words():
     assert found[0] == "amount 5 (usually 3)"
     assert found[1:] == ["score of its neighbours 5 (usually 3)", "n8 (fraud, 2 steps away)"]
     assert reasons_for(explanation([reason("age", -1.0)])) == []
+    unusual = SimpleNamespace(title="labels", value="none", typical="", contribution=1.0)
+    assert reasons_for(explanation([unusual])) == ["labels none"]
 
 
 @pytest.mark.parametrize("about", [0, 1, 2])

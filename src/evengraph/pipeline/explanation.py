@@ -457,13 +457,16 @@ class Explainer:
         return name, _median(values[rows]), _median(values)
 
     def _labels_near(self, distances: Distances) -> tuple[str, str]:
-        """The classes of the labelled neighbours, and of all labelled nodes, in words."""
-        names, found = self.model.class_names_, []
-        for labels in (self.known[self._near(distances)], self.known):
-            counts = torch.bincount(labels[labels >= 0], minlength=self.raw.shape[1]).tolist()
-            pairs = [(n, names[c] if names else str(c)) for c, n in enumerate(counts) if n]
-            found.append(", ".join(f"{n:,} {name}" for n, name in pairs) or "none")
-        return found[0], found[1]
+        """The classes of the labelled neighbours, and their shares of all labels, in words."""
+        names, size = self.model.class_names_, self.raw.shape[1]
+        near, known = (
+            torch.bincount(labels[labels >= 0], minlength=size)
+            for labels in (self.known[self._near(distances)], self.known)
+        )
+        found = near.nonzero().flatten().tolist()
+        title = {c: names[c] if names else str(c) for c in found}
+        shares = ", ".join(f"{known[c] / known.sum():.0%} {title[c]}" for c in found)
+        return ", ".join(f"{near[c]:,} {title[c]}" for c in found) or "none", shares
 
     def _check(
         self, reason: Reason, distances: Distances, first: int, other: int | None, margin: float
@@ -658,7 +661,11 @@ def reasons_for(explanation: Explanation) -> list[str]:
     # of those that are worth the room the three largest
     least = max(0.05 * largest, 0.0)
     strong = [one for one in explanation.reasons if one.contribution > least][:3]
-    words = [f"{one.title} {one.value} (usually {one.typical})" for one in strong if one.value]
+    words = [
+        f"{one.title} {one.value}" + (f" (usually {one.typical})" if one.typical else "")
+        for one in strong
+        if one.value
+    ]
     near = [one for one in explanation.labelled if one.contribution > 0 and one.distance]
     if near:
         steps = "neighbour" if near[0].distance == 1 else f"{near[0].distance} steps away"
