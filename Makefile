@@ -20,14 +20,14 @@ help:
 	@echo "make check    lint, formatting, types"
 	@echo "make bench    print the benchmarks"
 	@echo "make docs     build the documentation into site/"
-	@echo "make pictures draw the hero, the badges and the picture of a page again"
+	@echo "make pictures run the example, and draw every picture and notebook from it"
 	@echo "make attack   damage files, kill commands and fill disks on purpose, a few minutes"
 	@echo "make release  check what a release says: numbers in docs, pictures, versions, locks, the site"
 	@echo "make mutants  change a package in many places and see whether its tests notice: ROOM=splits"
 	@echo "make slow     run the long tests: stored results again, real downloads"
 	@echo "make lock     resolve the development packages again, after a change of pyproject.toml"
 	@echo "make sbom     write sbom.json (CycloneDX): every package in .venv"
-	@echo "make licences write docs/licences.md: the licence of every package in .venv"
+	@echo "make licences write LICENCES.md: the licence of every package in .venv"
 	@echo "make lowest   try the lowest versions that pyproject.toml allows, in .venv-lowest"
 
 install: .venv/.installed
@@ -104,11 +104,14 @@ docs: install
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "The documentation is in site/index.html."
 
-# Wants Chromium, for the picture of a page.
+# The example again, then what is drawn from its run, the notebooks and the desk. Wants Chromium.
 pictures: install
+	$(BIN)/python docs/example.py
 	$(BIN)/python docs/hero.py
 	$(BIN)/python docs/badges.py
 	$(BIN)/python docs/pictures.py
+	$(BIN)/python -m tools.notebooks
+	$(BIN)/python -m tools.desk_pictures
 
 lock: install
 	$(BIN)/python -m tools.lock
@@ -119,7 +122,7 @@ sbom: install
 	@echo "The SBOM is in sbom.json."
 
 licences: install
-	$(BIN)/python -m tools.licences > docs/licences.md
+	$(BIN)/python -m tools.licences > LICENCES.md
 
 # Not part of CI: it downloads an old torch with its CUDA libraries, some gigabytes.
 lowest: install

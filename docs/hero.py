@@ -24,7 +24,7 @@ STYLE = """
   text { font: 13px system-ui, sans-serif; fill: var(--ink) }
   .head { font-weight: 600; font-size: 14px } .soft { fill: var(--soft); font-size: 12px }
   .end { text-anchor: end } .bar { fill: var(--bar) } .rare { fill: var(--rare) }
-  .mono { font: 12px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; fill: var(--text);
+  .mono { font: 11.4px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; fill: var(--text);
           white-space: pre }
   .dim { fill: var(--dim) } .mark { fill: var(--mark) }
 """
@@ -82,9 +82,7 @@ def costs(run: str) -> list[str]:
 
 def ranked(predicted: str) -> list[str]:
     """Return the most suspicious accounts of next month as bars."""
-    rows = re.findall(
-        r"^\d+ +(\S+) +(0\.\d+)  .*?around it (.*?)(?: \(|;)", predicted, flags=re.M
-    )
+    rows = re.findall(r"^\d+ +(\S+) +(0\.\d+)  .*?around it (.*?)(?: \(|;)", predicted, flags=re.M)
     rows = [(name, share, near.strip(" (") or "") for name, share, near in rows][:7]
     parts = [box(576.5, 205.5, 383, 194, "paper", 8)]
     parts.append(text(592, 229, "Next month: probability of fraud", "head"))

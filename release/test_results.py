@@ -276,16 +276,12 @@ def test_the_page_on_unison_has_its_tables(draw_unison):
     assert [name for name in drawn if getattr(draw_unison, name)() not in text] == []
 
 
-def test_the_front_page_has_its_numbers(draw_front, draw_unison, draw_reproduction, draw_machines):
+def test_the_front_page_has_its_numbers(draw_front, draw_unison, draw_reproduction):
     pages = [page.read_text(encoding="utf-8") for page in draw_front.PAGES]
     table = draw_front.default()
     assert all(f"<!-- default -->\n{table}\n<!-- /default -->" in text for text in pages)
     assert draw_unison.front() in pages[0]
-    outside, choice = (draw_reproduction.count(seeds) for seeds in SEEDS)
-    assert f"{outside} published means of Uni-GNN" in pages[0]
-    kinder = f"the kinder one because they also select the hyperparameters, it is {choice}."
-    assert kinder in pages[0]
-    assert f"differ by {fmean(draw_machines.mean_gaps()):.1f} points on average" in pages[0]
+    assert f"{draw_reproduction.count(SEEDS[0])} published means of Uni-GNN" in pages[0]
 
 
 def test_the_page_on_tables_has_its_results(draw_tables):

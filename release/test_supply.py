@@ -104,7 +104,7 @@ def test_cuda_libraries_are_apart_and_the_cpu_build_is_known():
 
 
 def test_every_locked_package_has_its_licence_listed():
-    page = (ROOT / "docs" / "licences.md").read_text(encoding="utf-8")
+    page = (ROOT / "LICENCES.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| ([a-z0-9-]+) \| (\d\S*) \|", page, flags=re.M))
     elsewhere = re.findall(r"^([a-z0-9-]+)==\S+ ;", lock.LOCK.read_text(), flags=re.M)
     assert rows.keys() | set(elsewhere) == LOCKED.keys()  # some are of other platforms alone

@@ -1,4 +1,4 @@
-"""Print docs/licences.md: the licence of every locked package, from its installed metadata."""
+"""Print LICENCES.md: the licence of every locked package, from its installed metadata."""
 
 import re
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
