@@ -255,16 +255,23 @@ def test_runs_of_unison_are_complete_and_say_where_they_come_from(unison):
         assert {row.job.seed for cell in results.cells for row in cell.rows} == set(results.seeds)
     commits = {row.environment["commit"][:7] for row in unison.rows()}
     assert commits == {"fb726ba", "661b2a9", "798281e", "46d39b3", "4ef4d01", "a36d3ad"}
-    assert missing([read_spec(name) for name in sizes], known_runs(unison.rows())) == []
+    known = known_runs(unison.rows())
+    assert missing([read_spec("successor")], known) == []
+    late = missing([read_spec(name) for name in ("parts", "portfolio")], known)
+    assert {job.method for job in late} == {"unison", "auto", "logistic"}  # stored: version 0.2.0
+    page = (ROOT / "docs" / "results" / "unison.md").read_text(encoding="utf-8")
+    assert "All of it was measured with version 0.2.0" in page
 
 
 def test_the_page_on_unison_has_its_tables(draw_unison):
-    text = (ROOT / "docs" / "unison.md").read_text(encoding="utf-8")
+    pages = (ROOT / "docs" / name for name in ("unison.md", "results/unison.md"))
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     drawn = (
         "successor",
         "standing",
         "committee_table",
         "committee_verdict",
+        "committee_places",
         "margin",
         "cells_of_the_paper",
         "public",
@@ -274,6 +281,7 @@ def test_the_page_on_unison_has_its_tables(draw_unison):
         "variants",
     )
     assert [name for name in drawn if getattr(draw_unison, name)() not in text] == []
+    assert draw_unison.committee_verdict("unignn", "Uni-GNN") in text
 
 
 def test_the_front_page_has_its_numbers(draw_front, draw_unison, draw_reproduction):

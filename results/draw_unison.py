@@ -223,6 +223,15 @@ def committee_verdict(other: str = "iceberg", name: str = "IceBerg") -> str:
     )
 
 
+def committee_places() -> str:
+    """Where ten networks of Unison and ten of IceBerg differ."""
+    found: dict[str, list[float]] = {}
+    for setting in committees()["iceberg"]:
+        mean = fmean(_gaps(setting, "vote", "iceberg", "vote"))
+        found.setdefault(DATASETS[setting.partition("-")[0]], []).append(mean)
+    return _listed([f"{fmean(found[name]):+.1f} on {name}" for name in DATASETS.values()])
+
+
 def portfolio() -> str:
     """Auto and single methods on seven graphs, each by the metric that fits it."""
     results = experiments()["portfolio"]
