@@ -56,6 +56,7 @@ ADAPTERS = {
     "pipeline/attribution.py",
     "pipeline/explanation.py",
     "pipeline/onnx_export.py",
+    "pipeline/scorer.py",
 }
 
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` does the same 
     from evengraph.pipeline.model_info import load_model as load_model
     from evengraph.pipeline.node_classifier import NodeClassifier as NodeClassifier
     from evengraph.pipeline.run import compare as compare
+    from evengraph.pipeline.scorer import Scorer as Scorer
     from evengraph.pipeline.table_model import TableModel as TableModel
     from evengraph.tables import from_frames as from_frames
     from evengraph.tables import from_matrix as from_matrix
@@ -59,6 +60,7 @@ _NAMES = {
     "pipeline.explanation": ("explain",),
     "pipeline.model_info": ("load_model",),
     "pipeline.node_classifier": ("NodeClassifier",),
+    "pipeline.scorer": ("Scorer",),
     "pipeline.table_model": ("TableModel",),
     "tables": ("from_frames", "from_matrix", "from_networkx", "open_graph"),
 }

@@ -226,6 +226,10 @@ class Views(nn.Module):
             views["structural"] = self.structural(x, spread, spread if fit else None)  # symmetric
         if "ego" in self.names:
             views["ego"] = self._ego(x, neighbour_averages(graph, HOPS, union=matrix), fit)
+        return self.side_by_side(views)
+
+    def side_by_side(self, views: Mapping[str, Tensor]) -> Tensor:
+        """Views by name as one tensor, filled up with zeros."""
         return torch.stack(
             [pad(views[name], (0, self.width - views[name].shape[1])) for name in self.names]
         )

@@ -199,18 +199,27 @@ def _describe(
     start = np.zeros((matrix.shape[0], num_classes), np.float32)
     start[nodes, labels] = 1
     total = start.sum(0)
-    prior = total / max(total.sum(), 1)
     degree = np.maximum(np.asarray(matrix.sum(1)).ravel(), np.float32(1e-12))
     mean = sp.diags(1 / degree).astype(np.float32) @ matrix
     near = matrix @ start
     counts = near, mean @ near, *(link.sums(start) for link in links)
-    columns = [(found + prior) / (found.sum(1, keepdims=True) + 1) for found in counts]
     start /= np.maximum(total, 1)
     reach = start
     for _ in range(SPREAD_STEPS):
         reach = (1 - RESTART) * (mean @ reach) + RESTART * start
+    return joined_label_columns(counts, reach, total)
+
+
+def joined_label_columns(counts: Sequence[Any], reach: Any, total: Any) -> Any:
+    """The columns from weights of each class around nodes, how far classes reach, and all labels.
+
+    Shapes:
+        counts, reach: (N, C); total: (C,)
+    """
+    prior = total / max(total.sum(), 1)
+    columns = [(found + prior) / (found.sum(1, keepdims=True) + 1) for found in counts]
     logs = np.log(reach + LEAST)
     columns.insert(2, logs - logs.mean(1, keepdims=True))
-    if num_classes == 2:
+    if len(total) == 2:
         columns = [column[:, 1:] for column in columns]
     return np.concatenate(columns, axis=1)

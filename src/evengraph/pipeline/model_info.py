@@ -490,6 +490,12 @@ class ModelInfo:
             raise ValueError(f"extra was not written by TableModel: {error!r}.") from error
 
 
+def columns_of_new(info: ModelInfo, columns: Mapping[str, str]) -> TableColumns:
+    """The columns of new tables: those of training, but for names that differ."""
+    names = {role: getattr(info.columns, role) for role in ("id", "source", "target")}
+    return TableColumns(**{**names, **info.columns.edge_options, **columns})
+
+
 @one_line_errors()
 def open_new_nodes(
     info: ModelInfo,
@@ -512,9 +518,7 @@ def open_new_nodes(
         return new.without((graph.graph.y >= 0).numpy()) if only_unlabelled else new
     if info.encoder is None:
         raise ValueError("This model was trained on a graph and cannot encode tables.")
-    names = {role: getattr(info.columns, role) for role in ("id", "source", "target")}
-    names |= {**info.columns.edge_options, **columns}
-    roles = TableColumns(**names)
+    roles = columns_of_new(info, columns)
     known_tables = None if known is None else read_tables(*as_pair(known), columns=roles)
     tables = read_tables(nodes, edges, lists, columns=roles)
     new = build_new_nodes(tables, known_tables, roles, info.encoder)

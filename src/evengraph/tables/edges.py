@@ -143,7 +143,7 @@ def id_index(values: Any, table: str) -> Any:
 
 def edge_rows(sources: Any, targets: Any, ids: Any, table: str) -> tuple[Ints, Ints]:
     """Row numbers of both ends of every edge, (M,) each; unknown ids raise an error."""
-    source, target = _node_rows(sources, ids, table), _node_rows(targets, ids, table)
+    source, target = node_rows(sources, ids, table), node_rows(targets, ids, table)
     unknown = (source < 0) | (target < 0)
     if unknown.any():
         row = int(unknown.argmax())
@@ -159,7 +159,8 @@ def edge_rows(sources: Any, targets: Any, ids: Any, table: str) -> tuple[Ints, I
     return source, target
 
 
-def _node_rows(values: Any, ids: Any, table: str) -> Ints:
+def node_rows(values: Any, ids: Any, table: str) -> Ints:
+    """The row number of the node that each cell names, -1 for an unknown one, (M,)."""
     codes, names = distinct_names(values)
     blank = np.append(names == "", True)  # code -1, missing, reads the last
     if blank[codes].any():

@@ -1,0 +1,159 @@
+"""What a scorer says of new rows: as predictions on the whole graph, to rounding."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import evengraph as eg
+from evengraph.tables import UnknownNodeError
+
+SIZE = 300
+NAMES = {
+    "plain": {"label": "kind", "id": "id"},
+    "rich": {"label": "kind", "id": "id", "weight": "weight", "type": "type", "directed": True},
+}
+METHODS = {
+    "logistic": eg.Logistic(hops=2, degree=True),
+    "boosting": eg.Boosting(hops=2, degree=True, context=True, max_epochs=10),
+    "unison": eg.Unison(max_epochs=10, members=2, hidden=8, components=8),
+    "labelpropagation": eg.LabelPropagation(),
+    "gcn": eg.GCN(max_epochs=10, normalisation="symmetric"),
+    "auto": eg.Auto(candidates="logistic,boosting,unison,labelpropagation", folds=2, max_epochs=5),
+    "unignn": eg.UniGNN(max_epochs=3),
+}
+
+
+def known_tables(kind):
+    draw = np.random.default_rng(0)
+    fraud = draw.random(SIZE) < 0.3
+    nodes = pd.DataFrame({"id": [f"a{place}" for place in range(SIZE)]})
+    nodes["amount"] = draw.normal(size=SIZE) + fraud
+    nodes["country"] = draw.choice(["DE", "FR"], SIZE)
+    nodes["kind"] = np.where(draw.random(SIZE) < 0.5, "", np.where(fraud, "fraud", "honest"))
+    ends = draw.integers(0, SIZE, (2, 3 * SIZE))
+    ends[1] = np.where(fraud[ends[0]], draw.choice(np.flatnonzero(fraud), 3 * SIZE), ends[1])
+    return nodes, edge_table(kind, [f"a{end}" for end in ends[0]], [f"a{end}" for end in ends[1]])
+
+
+def edge_table(kind, source, target):
+    draw, edges = np.random.default_rng(1), pd.DataFrame({"source": source, "target": target})
+    if kind == "rich":
+        edges["weight"] = draw.exponential(size=len(edges)) + 0.1
+        edges["type"] = draw.choice(["pays", "calls"], len(edges))
+        edges["day"] = [f"2024-0{month}-10" for month in draw.integers(1, 9, len(edges))]
+    return edges
+
+
+def new_tables(kind):
+    """Six rows with edges to known nodes and to each other, in both directions and twice."""
+    draw, nodes = np.random.default_rng(2), pd.DataFrame({"id": [f"n{row}" for row in range(6)]})
+    nodes["amount"] = np.linspace(-2, 3, 6)
+    nodes["country"] = ["DE", "FR", "IT", None, "DE", "FR"]
+    pairs = [(f"n{row % 5}", f"a{draw.integers(SIZE)}") for row in range(30)]
+    pairs += [("n0", "n1"), ("n1", "n0"), pairs[3], pairs[4][::-1], ("n2", "n2")]  # none of n5
+    pairs += [("n3", end) for end in known_tables(kind)[1].iloc[0, :2]]  # a triangle
+    return nodes, edge_table(kind, *zip(*pairs, strict=True))
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def models(kind):
+    fitted = {}
+
+    def get(name):
+        if name not in fitted:
+            model = eg.TableModel(METHODS[name], refit=False)
+            fitted[name] = model.fit(*known_tables(kind), progress=False, **NAMES[kind])
+        return fitted[name]
+
+    return get
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_new_rows_are_scored_as_they_are_predicted(name, kind, models):
+    model, known, new = models(name), known_tables(kind), new_tables(kind)
+    scorer = eg.Scorer(model, known)
+    assert bool(scorer.whole) == (name == "unignn")
+    found, table = scorer.score(*new), model.predict(*new, known=known)
+    expected = model.predict_proba(*new, known=known)
+    rows = np.array([list(one["probabilities"].values()) for one in found])
+    np.testing.assert_allclose(rows, expected, rtol=0, atol=1e-6)
+    assert [one["class"] for one in found] == table["class"].tolist()
+    assert [one["flagged"] for one in found] == table["flagged"].tolist()
+    assert [one["id"] for one in found] == new[0]["id"].tolist()
+
+
+def test_walks_are_exact_before_calibration(kind, models):
+    """Calibration may flatten differences; these are of the methods themselves."""
+    known, new = known_tables(kind), new_tables(kind)
+    for name in ("labelpropagation", "unison", "gcn"):
+        scorer = eg.Scorer(models(name), known)
+        expected = models(name).predict_proba(*new, known=known, calibrated=False)
+        found = scorer._predict(scorer._near(*new)).detach().numpy()
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
+        assert expected.std(0).min() > 1e-3, name
+
+
+def test_ranks_triangles_and_labels_around_new_rows_are_exact(kind, models):
+    model, known, new = models("boosting"), known_tables(kind), new_tables(kind)
+    scorer = eg.Scorer(model, known)
+    near = scorer._near(*new)
+    scorer._predict(near)
+    given = model.open(*new, known=known)
+    expected = model.method_._context(given.tables.graph)[given.rows]
+    np.testing.assert_allclose(scorer._context(model.method_, near), expected, atol=2e-6)
+    assert expected.std(0).min() > 1e-3
+
+
+def test_lists_of_dicts_are_scored_like_tables(models, kind):
+    scorer, (nodes, edges) = eg.Scorer(models("gcn"), known_tables(kind)), new_tables(kind)
+    rows = nodes.astype(object).where(nodes.notna(), None).to_dict("records")
+    assert scorer.score(rows, edges.to_dict("records")) == scorer.score(nodes, edges)
+    assert scorer.score(rows[:1])[0]["id"] == "n0"
+
+
+def test_known_nodes_and_edges_between_them_take_the_whole_graph(models, kind):
+    model, known = models("logistic"), known_tables(kind)
+    again = known[0].iloc[[4]].drop(columns="kind").assign(amount=5.0)
+    edges = edge_table(kind, ["a4", "a7"], ["a9", "a8"])
+    found = eg.Scorer(model, known).score(again, edges)[0]["probabilities"]
+    expected = model.predict_proba(again, edges, known=known)[0]
+    np.testing.assert_allclose(list(found.values()), expected, rtol=0, atol=1e-6)
+
+
+def test_reasons_are_predictions_without_a_column_or_the_edges(models, kind):
+    model, known, (nodes, edges) = models("gcn"), known_tables(kind), new_tables(kind)
+    edges = edges[(edges["source"] == "n0") & (edges["target"].str[0] == "a")]
+    alone = model.predict_proba(nodes.iloc[:1], edges.iloc[:0], known=known)[0]
+    (found,) = eg.Scorer(model, known).score(nodes.iloc[:1], edges, reasons=20)
+    assert all(one["without"] < found["probability"] for one in found["reasons"])
+    named = {one["column"]: one for one in found["reasons"]}
+    place = model.classes_.index(found["class"])
+    if kind == "plain":
+        lower = alone[place] < found["probability"]
+        assert ("edges" in named) == lower
+        if lower:
+            assert named["edges"]["without"] == pytest.approx(alone[place], abs=1e-6)
+        assert set(named) <= {"amount", "country", "edges"}
+        assert all(
+            one["value"] == nodes[name].iloc[0] for name, one in named.items() if name != "edges"
+        )
+
+
+def test_wrong_rows_are_refused_by_name(models, kind):
+    scorer = eg.Scorer(models("gcn"), known_tables(kind))
+    row = {"id": "n", "amount": 1.0, "country": "DE"}
+    edge = {"source": "n", "target": "nobody"}
+    edge |= {"weight": 1, "type": "pays", "day": "2024-01-01"} if kind == "rich" else {}
+    with pytest.raises(ValueError, match="amount"):
+        scorer.score([{"id": "n", "country": "DE"}])
+    with pytest.raises(UnknownNodeError, match="nobody"):
+        scorer.score([row], [edge])
+    with pytest.raises(ValueError, match="repeats the id"):
+        scorer.score([row, row])
+    with pytest.raises(ValueError, match="at least one"):
+        scorer.score([])
