@@ -4,8 +4,6 @@ import io
 import math
 import tracemalloc
 import zipfile
-from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import pytest
@@ -19,7 +17,6 @@ from evengraph.core.untrusted import (
     check_columns,
     check_dense,
     check_nodes,
-    check_types,
     check_unpacked,
     csr_matrix,
     items,
@@ -186,34 +183,6 @@ def test_csr_parts_make_a_matrix():
 def test_csr_parts_that_would_reach_beyond_their_memory(changes, message):
     with pytest.raises(ValueError, match=message):
         matrix(**changes)
-
-
-@dataclass
-class Stored:
-    name: str = "a"
-    count: int = 1
-    scale: float = 1.5
-    flag: bool = True
-    items: tuple[str, ...] = ("a", "b")
-    pair: tuple[float, float] = (1, 2.0)
-    other: str | None = None
-    kind: Literal["x", "y"] = "x"
-
-
-def test_what_is_right_passes():
-    check_types(Stored())
-    check_types(Stored(scale=3, items=[], other="b", kind="y"))
-
-
-WRONG = {"name": [1, None], "count": [True, 1.0], "scale": ["1", math.nan, math.inf, 10**400]}
-WRONG |= {"flag": [1], "items": ["ab", (1,)], "pair": [(1.0,)], "other": [3], "kind": ["z"]}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_named(name):
-    for value in WRONG[name]:
-        with pytest.raises(ValueError, match=f"^{name} of a stored Stored is "):
-            check_types(Stored(**{name: value}))
 
 
 @pytest.mark.parametrize("value", [None, math.nan, -math.inf, 1e101, 10**400, "1", True, [1], {}])

@@ -27,7 +27,7 @@ from evengraph.methods.bases.method import (
     restore_method,
     same_graph,
 )
-from evengraph.methods.bases.saving import TensorMismatchError, read_model
+from evengraph.methods.bases.saving import Description, TensorMismatchError, read_model
 from evengraph.metrics.evaluation import evaluate
 from small_graphs import normal, small_task
 
@@ -301,14 +301,14 @@ def test_a_method_that_makes_its_network_is_saved_and_restored(tmp_path, savable
     graph = small_task().graph
     savable.save(tmp_path / "model", extra={"columns": ["a"]})
     about, tensors = read_model(tmp_path / "model")
-    again = Savable()
+    again, about = Savable(), Description.of(about)
     restore_method(again, about, tensors, torch.device("cpu"))
     assert again.is_fitted
     assert again.extra_ == {"columns": ["a"]}
     assert torch.equal(again.predict_proba(graph), savable.predict_proba(graph))
     assert torch.equal(again.labelled_.nodes, savable.labelled_.nodes)
     with pytest.raises(TensorMismatchError, match="smaller than the network"):
-        restore_method(Savable(), about | {"num_classes": 10**12}, tensors, torch.device("cpu"))
+        restore_method(Savable(), replace(about, num_classes=10**9), tensors, torch.device("cpu"))
 
 
 def test_what_cannot_be_saved(tmp_path, savable):

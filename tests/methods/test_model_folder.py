@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from evengraph.methods import GCN, Auto
 from evengraph.methods.bases import saving as module
 from evengraph.methods.bases.method import pack_method, restore_method
-from evengraph.methods.bases.saving import read_model, seal, write_model
+from evengraph.methods.bases.saving import Description, read_model, seal, write_model
 from small_graphs import small_task
 
 ABOUT = {"method": "gcn", "colour": "grün"}
@@ -271,8 +271,8 @@ def test_a_member_of_a_former_version_loads():
     for name in ("columns", "context", "sample", "stop_early"):
         del fields[name]
     again = Auto(**about["fields"])
-    restore_method(again, json.loads(json.dumps(about)), tensors, torch.device("cpu"))
+    restore_method(again, Description.of(about), tensors, torch.device("cpu"))
     assert torch.equal(again.predict_proba(task.graph), method.predict_proba(task.graph))
     about["details"]["members"][0]["method"] = "nothing"
     with pytest.raises(ValueError, match="there is no method 'nothing' in this version"):
-        restore_method(again, about, tensors, torch.device("cpu"))
+        restore_method(again, Description.of(about), tensors, torch.device("cpu"))

@@ -443,7 +443,7 @@ def test_a_second_fit_that_does_not_end_leaves_the_first(refitted, reason, monke
         same, info = assess(selection, source, refit=True)
     assert same is selection.best
     assert info.refit is None
-    assert info.test_scores
+    assert info.test
 
 
 def test_unlabelled_nodes_of_training_are_predicted_without_predicting_again(tables, monkeypatch):

@@ -1,12 +1,14 @@
 """Edges: features of nodes from their columns, relations by type and direction."""
 
 import math
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
+from evengraph.core.schema import read
 from evengraph.tables import TableColumns
 from evengraph.tables.edges import (
     MAX_RELATIONS,
@@ -91,7 +93,7 @@ def test_every_aggregate_against_a_loop(directed):
 
 def test_what_is_aggregated():
     features, _ = fitted(payments(), directed=True)
-    assert EdgeFeatures.from_dict(features.as_dict()) == features
+    assert read(EdgeFeatures, asdict(features)) == features
     edges = payments().assign(code=lambda t: t["flag"] + 1, step=range(60))
     features, _ = fitted(edges, type="code", edge_time="step")
     assert "edges.count(code=1)" in features.names
@@ -134,10 +136,10 @@ def test_dates_in_other_forms():
     ends = edges["source"].to_numpy(), edges["target"].to_numpy()
     made = [fitted(table)[0].compute(table, *ends, SIZE) for table in (edges, other)]
     assert made[0]["edges.recency(day)"].tolist() == made[1]["edges.recency(day)"].tolist()
-    stored = fitted(other)[0].as_dict()
+    stored = asdict(fitted(other)[0])
     stored["columns"][-1]["form"] = "a"
     with pytest.raises(ValueError, match="form of dates must be one of"):
-        EdgeFeatures.from_dict(stored)
+        read(EdgeFeatures, stored)
 
 
 SOURCE, TARGET = np.array([0, 0, 1, 2, 0]), np.array([1, 1, 2, 0, 3])

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 import torch
 
+from evengraph.core.schema import read
 from evengraph.methods import METHODS
 from evengraph.ops.context import held_out_label_columns, label_columns
 from evengraph.ops.links import Link, without_link_edges
@@ -179,7 +180,7 @@ def test_an_encoder_with_links_is_stored_without_a_value():
     assert FeatureEncoder.from_dict(stored) == own.encoder
     assert "c1" not in str(stored["links"])
     with pytest.raises(ValueError, match="too many"):
-        LinkFeatures.from_dict(stored["links"] | {"links": ["card"] * 99})
+        read(LinkFeatures, stored["links"] | {"links": ["card"] * 99})
 
 
 @pytest.mark.parametrize(

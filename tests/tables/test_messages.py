@@ -277,17 +277,17 @@ CASES = [
     (later(['["a"]', '["a", "b"]', '["b"]'] * 3, {"n": ["[]", "[a"]}), "row 2 holds '[a'; expecte"),
     (later(["[1, 2]", "[1]", "[2]"] * 9, {"n": ["[1],[2]"]}), "row 1 holds '[1],[2]'; expected a"),
     # stored encoders
-    (stored(kind="number", scale=0), "scale of an encoder must not be 0"),
+    (stored(kind="number", scale=0), "scale must not be 0"),
     (
         lambda folder: from_dict({"kind": "vector", "column": "a", "mean": [1.0], "scale": 0}),
         "be 0",
     ),
-    (stored(kind="log", unit=0.0), "unit of an encoder must be above 0"),
-    (stored(kind="quantile", quantiles=[]), "quantiles of an encoder must not be empty"),
+    (stored(kind="log", unit=0.0), "unit must be above 0"),
+    (stored(kind="quantile", quantiles=[]), "quantiles must not be empty"),
     (stored(kind="date", form="a"), "form of dates must be one of ... got 'a'"),
     (stored_encoder(version=9), "version ... must be 2, got 9; ... train again"),
-    (stored_encoder(columns=[{"kind": "magic"}]), "kind of an encoder must be ... got 'magic'"),
-    (stored_encoder(columns=[{"kind": "number"}]), "kind 'number' is incomplete"),
+    (stored_encoder(columns=[{"kind": "magic"}]), "columns[0].kind must be one of ... got 'magic'"),
+    (stored_encoder(columns=[{"kind": "number"}]), "columns[0].column is missing"),
     # matrices and networks
     (matrix(np.ones((2, 3))), "the matrix must be square, got shape (2, 3)"),
     (matrix(-np.ones((2, 2))), "is -1; a weight must be a number from 0 on"),

@@ -6,17 +6,15 @@ needs is far below it, and the error says how to save a file within it. docs/lim
 
 import io
 import math
-import sys
 import zipfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Real
-from types import NoneType, UnionType
-from typing import IO, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+from typing import IO, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evengraph.core.errors import first_line, short
+from evengraph.core.errors import first_line
 from evengraph.core.machine import format_size
 
 FREE_BYTES = 256 * 2**20  # what any file may unpack to
@@ -133,33 +131,6 @@ def _read_array(archive: zipfile.ZipFile, item: zipfile.ZipInfo, key: str) -> ND
             raise ValueError(f"{key} is cut off")
     values = values.astype(dtype.newbyteorder("="), copy=False)  # torch and pandas read no other
     return values.reshape(shape, order="F" if in_columns else "C")
-
-
-def check_types(stored: Any) -> None:
-    """Raise ValueError for a field of another type; numbers must be finite."""
-    for name, hint in get_type_hints(type(stored)).items():
-        value = getattr(stored, name)
-        if not _fits(value, hint):
-            raise ValueError(f"{name} of a stored {type(stored).__name__} is {short(value)}")
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    origin, parts = get_origin(hint), get_args(hint)
-    if origin in (Union, UnionType):
-        return any(_fits(value, part) for part in parts)
-    if origin is Literal:
-        return value in parts
-    if origin is tuple:
-        if not isinstance(value, tuple | list):
-            return False
-        if len(parts) == 2 and parts[1] is Ellipsis:
-            return all(_fits(item, parts[0]) for item in value)
-        return len(value) == len(parts) and all(map(_fits, value, parts))
-    if hint is float:
-        return type(value) in (int, float) and abs(value) <= sys.float_info.max
-    if hint is int:
-        return type(value) is int
-    return isinstance(value, hint) if hint in (str, bool, NoneType) else True
 
 
 def number(value: object) -> float | None:

@@ -12,9 +12,12 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from evengraph.core.errors import short
 from evengraph.core.rng import generator
+from evengraph.core.schema import read
 from evengraph.core.task import Task, folds
 from evengraph.methods.bases.method import Committee, Method, pack_method, reset, restore_method
+from evengraph.methods.bases.saving import Description
 from evengraph.metrics.evaluation import Validation
 from evengraph.metrics.registry import METRICS, comparable_metrics
 from evengraph.ops.context import GraphState
@@ -245,13 +248,25 @@ class Auto(Method):
         }
 
     def _load_state(self, state: Mapping[str, Tensor]) -> None:
-        self.weights_ = list(self.details_["weights"])
-        self.summary_ = list(self.details_["summary"])
-        self.members_ = []
-        for index, about in enumerate(self.details_["members"]):
+        details = read(_Details, self.details_, "details")
+        self.weights_, self.summary_, self.members_ = details.weights, details.summary, []
+        for index, about in enumerate(details.members):
             prefix = f"members.{index}."
             part = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
             self.members_.append(restored(about, part, self.device_))
+
+
+@dataclass
+class _Details:
+    """What is stored beside tensors."""
+
+    weights: list[float]
+    summary: list[str]
+    members: list[Description]
+
+    def __post_init__(self) -> None:
+        if not self.members or len(self.weights) != len(self.members):
+            raise ValueError("weights must be one for each member")
 
 
 class OutOfTime(KeyboardInterrupt):
@@ -574,13 +589,11 @@ def portfolio(
     return candidates
 
 
-def restored(
-    about: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
-) -> Method:
+def restored(about: Description, tensors: Mapping[str, Tensor], device: torch.device) -> Method:
     """The fitted method that `pack_method` described."""
-    name, table = about["method"], method_table()
+    name, table = about.method, method_table()
     if name not in table:
-        raise ValueError(f"there is no method {name!r} in this version")
-    method = table[name](**table[name].current_params(about["fields"]))
+        raise ValueError(f"there is no method {short(name)} in this version")
+    method = table[name](**table[name].current_params(about.fields))
     restore_method(method, about, tensors, device)
     return method

@@ -1,7 +1,7 @@
 """Calibration: probabilities that mean what they say, and metrics of that."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -115,20 +115,6 @@ class Calibrator:
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as JSON types."""
         return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """Rebuild from `as_dict`."""
-        try:
-            return cls(
-                temperature=float(content["temperature"]),
-                shift=tuple(float(value) for value in content["shift"]),
-                counts=tuple(int(value) for value in content.get("counts", ())),
-                shares=tuple(float(value) for value in content.get("shares", ())),
-                nodes=int(content["nodes"]),
-            )
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"Not a saved calibrator: {error!r}.") from None
 
 
 def expected_calibration_error(labels: Tensor, probabilities: Tensor, bins: int = 15) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple, Self
 
 import torch
@@ -46,7 +47,7 @@ SET_POINTS = 200  # quantiles of a class that are kept
 class Rule(NamedTuple):
     """What a threshold is chosen for; by default the best F1."""
 
-    goal: Literal["f1", "cost", "alerts", "precision", "recall"] = "f1"
+    goal: Literal["f1", "cost", "alerts", "precision", "recall"]
     value: float = 0.0  # share of nodes to flag, or the precision or recall wanted
     costs: Costs | None = None
 
@@ -68,7 +69,7 @@ class Rule(NamedTuple):
             if not 0 < value <= 1:
                 raise ValueError(f"{goal} must be above 0 and at most 1, got {value:g}.")
             return cls(goal, value)  # type: ignore[arg-type]
-        return cls() if costs is None else cls("cost", costs=costs)
+        return cls("f1") if costs is None else cls("cost", costs=costs)
 
     @property
     def words(self) -> str:
@@ -84,7 +85,7 @@ class Rule(NamedTuple):
         }.get(self.goal, "the best F1")
 
 
-BEST_F1 = Rule()
+BEST_F1 = Rule("f1")
 OTHERS = (  # what reports show beside the rule in use
     BEST_F1,
     *(Rule("alerts", share) for share in (0.01, 0.05)),
@@ -186,6 +187,14 @@ class DecisionCurve(NamedTuple):
         nothing = (math.nextafter(max(1.0, points[0][0]), math.inf), 0.0, 0.0, 0.0)
         return cls(count, share * count, (nothing, *map(tuple, points)))
 
+    @property
+    def counts_nodes(self) -> bool:
+        """Whether the numbers, read from a file, are counts of nodes and of parts of these."""
+        rows = [(0.0, found, flagged, self.nodes) for _, flagged, found, _ in self.points]
+        rows += [(0.0, row[1], self.positives, self.nodes) for row in rows]
+        fits = all(part <= whole * (1 + 1e-9) for row in rows for part, whole in pairwise(row))
+        return len(self.points) > 1 and fits and self.points[-1][3] > 0
+
     def threshold(self, rule: Rule) -> float:
         """The threshold that a rule chooses; of equally good ones the highest."""
         points, total = self.points, self.points[-1][3]
@@ -201,9 +210,10 @@ class DecisionCurve(NamedTuple):
         if rule.goal == "recall":
             return next(p[0] for p in points if p[3] >= rule.value * total - 1e-9)
         if rule.goal == "alerts":
-            return [p[0] for p in points if p[1] <= rule.value * self.nodes + 1e-9][-1]
+            few = [p[0] for p in points if p[1] <= rule.value * self.nodes + 1e-9]
+            return few[-1] if few else points[0][0]
         precise = [p for p in points[1:] if p[3] >= rule.value * p[1]]
-        best = max(points[1:], key=lambda p: p[3] / p[1])
+        best = max(points[1:], key=lambda p: p[3] / max(p[1], 1e-12))
         return (precise[-1] if precise else best)[0]
 
     def outcome(self, threshold: float) -> Outcome:
@@ -275,29 +285,22 @@ class Decision(NamedTuple):
         curve = self.curve and self.curve._asdict()
         return {**self._asdict(), "rule": rule, "curve": curve, "options": self.options()}
 
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Decision:
-        """Rebuild from `as_dict`."""
-        rule, curve = content["rule"], content["curve"]
-        costs = None if rule["costs"] is None else Costs(**rule["costs"])
-        if curve is not None:
-            curve = DecisionCurve(**{**curve, "points": tuple(map(tuple, curve["points"]))})
-        rule = Rule(rule["goal"], rule["value"], costs)
-        return cls(content["positive"], content["threshold"], rule, curve)
+    @staticmethod
+    def of_old(flag: Mapping[str, Any], found: Mapping[str, Any] | None) -> dict[str, Any]:
+        """What version 0.2 saved, as it is stored today: a threshold on what was predicted, rates.
 
-    @classmethod
-    def of_old(cls, flag: Mapping[str, Any], found: Mapping[str, Any] | None) -> Decision:
-        """What version 0.2 saved: a threshold on probabilities as predicted, and rates."""
-        curve, costs = None, found and found["costs"]
+        KeyError, TypeError or ValueError for anything else.
+        """
+        curve, rule = None, {}
         if found is not None:
-            share = found["base_rate"]
+            share, (miss, alarm) = found["base_rate"], found["costs"]
             points = [
                 (value, share * recall + (1 - share) * wrong, share * recall, share * recall)
                 for value, recall, wrong in found["points"]
             ]
-            curve = DecisionCurve(1, share, tuple(points))
-        rule = Rule("cost", costs=Costs(*costs)) if costs else BEST_F1
-        return cls(flag["class"], flag["from"], rule, curve)
+            curve = {"nodes": 1, "positives": share, "points": points}
+            rule = {"rule": {"goal": "cost", "costs": {"miss": miss, "alarm": alarm}}}
+        return {"positive": flag["class"], "threshold": flag["from"], "curve": curve, **rule}
 
     def by(self, rule: Rule) -> Decision:
         """The same evidence with another rule."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from evengraph.core.errors import ArgumentError, first_line, one_line_errors, short
+from evengraph.core.errors import SHOWN, ArgumentError, first_line, one_line_errors, short
 from evengraph.core.machine import pick_device
 from evengraph.core.rng import seeded
+from evengraph.core.schema import SchemaError, read
 from evengraph.core.task import Task
-from evengraph.core.untrusted import MAX_INTEGER, check_types
 from evengraph.methods import METHODS, Method
 from evengraph.methods.bases.method import restore_method
-from evengraph.methods.bases.saving import TensorMismatchError, read_model
+from evengraph.methods.bases.saving import Description, TensorMismatchError, read_model
 from evengraph.metrics.binary import flagged
 from evengraph.metrics.calibration import Calibrator
-from evengraph.metrics.decisions import Abstention, Decision, RiskCurve, Rule
+from evengraph.metrics.decisions import Decision, RiskCurve, Rule
 from evengraph.tables import FeatureEncoder, Note, NoteKind, TableColumns, TableGraph, build_graph
 from evengraph.tables.cells import (
     canonical_names,
@@ -85,23 +85,16 @@ class TrainingStatistics:
 
     def check(self, num_features: int, num_classes: int) -> None:
         """Raise ValueError for statistics, read from a file, of a graph of other sizes."""
-        sizes = {"means": num_features, "deviations": num_features, "log_degree": 2}
-        for name, size in (sizes | dict.fromkeys(("predicted", "labels"), num_classes)).items():
-            values = getattr(self, name)
-            if len(values) != size:
-                raise ValueError(f"{name} must be {size} numbers")
-        check_types(self)
+        features, classes = (self.means, self.deviations), (self.predicted, self.labels)
+        sizes = *(len(part) for part in features), *(len(part) for part in classes)
+        if sizes != (num_features,) * 2 + (num_classes,) * 2:
+            raise SchemaError("must fit the features and classes", "statistics")
         if not 0 <= self.log_degree[0] < MAX_LOG_DEGREE:
-            raise ValueError(f"log_degree must lie between 0 and {MAX_LOG_DEGREE}")
+            raise SchemaError(f"must lie between 0 and {MAX_LOG_DEGREE}", "statistics.log_degree")
 
     def as_dict(self) -> dict[str, Any]:
         """The statistics as JSON can hold them."""
         return {name: list(values) for name, values in asdict(self).items()}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """Rebuild from `as_dict`."""
-        return cls(**{name: tuple(values) for name, values in content.items()})
 
     def compare(
         self,
@@ -306,9 +299,6 @@ def all_labels(task: Task) -> Task:
     return replace(task, train=train, test=torch.zeros_like(task.test), past=None)
 
 
-T = TypeVar("T")
-
-
 class Threshold(NamedTuple):
     """From which probability of the positive class a node is flagged."""
 
@@ -332,7 +322,7 @@ class ModelInfo:
     calibrator: Calibrator | None = None
     decision: Decision | None = None  # from which calibrated probability a node is flagged
     sets: tuple[tuple[float, ...], ...] = ()  # quantiles per class, for prediction sets
-    test_scores: dict[str, float | None] = field(default_factory=dict)  # in percent
+    test: dict[str, float | None] = field(default_factory=dict)  # scores in percent
     trained_on: TrainedOn | None = None  # None for objects in memory
     refit: Refit | None = None  # if fitted again to all labels; the scores are from before
     statistics: TrainingStatistics | None = None  # which new nodes are compared with
@@ -347,39 +337,29 @@ class ModelInfo:
         """Raise ValueError if the parts, read from a file, do not fit the model or one another."""
         if self.statistics is not None:
             self.statistics.check(num_features, num_classes)
-        names = asdict(self.columns)
-        for role in ("features", "unlabelled", "relations", "link"):
-            items = names.pop(role)
-            if not isinstance(items, list | tuple | None):
-                raise ValueError(f"{role} must be a list")
-            if not all(isinstance(item, str | int | float | None) for item in items or ()):
-                raise ValueError(f"{role} must hold names")
-        for role, name in names.items():
-            if not isinstance(name, bool if role == "directed" else str | None):
-                raise ValueError(f"the {role} must be the name of a column")
         relations = self.columns.relations or ()
-        if len({name for name in relations if isinstance(name, str)}) < len(relations):
-            raise ValueError("relations must be distinct names")
+        if len(set(relations)) < len(relations):
+            raise SchemaError("must be distinct names", "columns.relations")
         if relations and self.columns.type is None:
-            raise ValueError("relations need the column with the types of edges")
-        rule = self.decision and (self.decision.rule, self.decision.curve)
-        for stored in filter(None, (self, self.calibrator, self.decision, *(rule or ()))):
-            check_types(stored)
-        if self.decision is not None and not 0 <= self.decision.positive < num_classes:
-            raise ValueError(f"class {short(self.decision.positive)} of the threshold is missing")
-        if self.calibrator is not None:
-            for part in (self.calibrator.shift, self.calibrator.counts, self.calibrator.shares):
-                if part and len(part) != num_classes:
-                    raise ValueError(f"the calibrator must be for {num_classes} classes")
-        if self.sets and len(self.sets) != num_classes:
-            raise ValueError(f"sets must be for {num_classes} classes")
-        rows = self.confusion if isinstance(self.confusion, list) else [self.confusion]
-        square = len(rows) == num_classes and all(
-            isinstance(row, list) and len(row) == num_classes and all(type(n) is int for n in row)
-            for row in rows
-        )
-        if self.confusion is not None and not square:
-            raise ValueError(f"the confusion matrix must hold {num_classes} rows of counts")
+            raise SchemaError("need the column with the types of edges", "columns.relations")
+        calibrator, decision = self.calibrator or Calibrator(), self.decision or Decision(0, 0)
+        if not 0 <= decision.positive < num_classes:
+            raise SchemaError(f"must be below {num_classes}", "decision.positive")
+        if decision.curve and not decision.curve.counts_nodes:
+            raise SchemaError("must have points that count nodes", "decision.curve")
+        if self.risk and not self.risk.levels:
+            raise SchemaError("must have levels", "risk")
+        sizes = {
+            "calibrator.shift": calibrator.shift,
+            "calibrator.counts": calibrator.counts,
+            "calibrator.shares": calibrator.shares,
+            "sets": self.sets,
+            "confusion": self.confusion,
+            **{f"confusion[{row}]": part for row, part in enumerate(self.confusion or ())},
+        }
+        for name, part in sizes.items():
+            if part and len(part) != num_classes:
+                raise SchemaError(f"must have {num_classes} entries, got {len(part)}", name)
 
     @property
     def calibrates(self) -> bool:
@@ -429,7 +409,7 @@ class ModelInfo:
         tested, encoded = self.confusion is not None, self.encoder is not None
         extra = {
             "calibrator": self.calibrator and self.calibrator.as_dict(),
-            "test": self.test_scores,
+            "test": self.test,
             "trained_on": self.trained_on and self.trained_on._asdict(),
             "refit": self.refit and self.refit._asdict(),
             "statistics": self.statistics and self.statistics.as_dict(),
@@ -449,45 +429,29 @@ class ModelInfo:
     @classmethod
     def from_dict(cls, extra: Mapping[str, Any]) -> Self:
         """Read what `as_dict` gave; a model saved without any of it has an empty record."""
-
-        def read(name: str, make: Callable[..., T]) -> T | None:
-            return make(extra[name]) if extra.get(name) is not None else None
-
-        def read_risk(part: Mapping[str, Any]) -> RiskCurve:
-            return RiskCurve(part["nodes"], tuple(Abstention(*level) for level in part["levels"]))
-
-        def read_calibrator() -> Calibrator | None:
-            if extra.get("prior") is None:  # of version 0.2: with shifts, and for these shares
-                return read("calibrator", Calibrator.from_dict)
-            old = extra["prior"]
-            return Calibrator.from_dict({**old["calibrator"], "shares": old["shares"]})
-
-        def read_decision() -> Decision | None:
-            if extra.get("flag") is not None:
-                return Decision.of_old(extra["flag"], extra.get("cost_curve"))
-            return read("decision", Decision.from_dict)
-
-        encoded = "encoder" in extra and "columns" in extra
+        names = {item.name for item in fields(cls)}
+        stored = {k: v for k, v in extra.items() if k in names and v is not None}
+        if not {"encoder", "columns"} <= set(stored):  # they are somebody's own
+            stored = {k: v for k, v in stored.items() if k not in ("encoder", "columns")}
+        if isinstance(stored.get("decision"), Mapping):
+            stored["decision"] = {k: v for k, v in stored["decision"].items() if k != "options"}
         try:
-            return cls(
-                encoder=FeatureEncoder.from_dict(extra["encoder"]) if encoded else None,
-                columns=TableColumns(**extra["columns"]) if encoded else TableColumns(),
-                calibrator=read_calibrator(),
-                decision=read_decision(),
-                sets=tuple(map(tuple, extra.get("sets", ()))),
-                test_scores=dict(extra.get("test", {})),
-                trained_on=read("trained_on", lambda part: TrainedOn(**part)),
-                refit=read("refit", lambda part: Refit(**part)),
-                statistics=read("statistics", TrainingStatistics.from_dict),
-                risk=read("risk", read_risk),
-                integer_labels=bool(extra.get("integer_labels", False)),
-                counts=dict(extra.get("counts", {})),
-                confusion=extra.get("confusion"),
-                calibration=dict(extra.get("calibration", {})),
-                made=dict(extra.get("made", {})),
-            )
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"extra was not written by TableModel: {error!r}.") from error
+            return read(cls, stored | _former(extra), "extra")
+        except (KeyError, TypeError, AttributeError) as error:  # of an earlier version
+            raise SchemaError(f"is not that of a model: {error!r}", "extra") from error
+
+
+def _former(extra: Mapping[str, Any]) -> dict[str, Any]:
+    """What version 0.2 saved, in the form of today."""
+    found = {}
+    calibrator, prior = extra.get("calibrator"), extra.get("prior")
+    if prior is not None:  # with shifts, and for these shares
+        calibrator = {**prior["calibrator"], "shares": prior["shares"]}
+    if isinstance(calibrator, Mapping) and "note" in calibrator:
+        found["calibrator"] = {k: v for k, v in calibrator.items() if k != "note"}
+    if extra.get("flag") is not None:
+        found["decision"] = Decision.of_old(extra["flag"], extra.get("cost_curve"))
+    return found
 
 
 def columns_of_new(info: ModelInfo, columns: Mapping[str, str]) -> TableColumns:
@@ -571,20 +535,15 @@ def load_model(folder: str | Path, *, device: str | torch.device = "cpu") -> Met
     """
     target = pick_device(device)
     about, tensors = read_model(folder)
-    parts = ("num_features", "num_classes", "class_names", "history", "fields", "extra")
-    for part, kind in zip(parts, (int, int, list, list, dict, dict), strict=True):
-        if not isinstance(about.get(part), kind):
-            raise ValueError(f"{folder} is damaged: {part!r} is missing or has the wrong type.")
-    name, params, version = about["method"], about["fields"], about["evengraph"]
-    for part in ("num_features", "num_classes", "num_relations"):
-        size, least = about.get(part, 0), int(part == "num_classes")
-        if not isinstance(size, int) or not least <= size <= MAX_INTEGER:
-            limits = f"between {least} and {MAX_INTEGER}"
-            raise ValueError(f"{folder} is damaged: {part!r} must lie {limits}.")
-    if not isinstance(name, str) or name not in METHODS:
+    try:
+        found = Description.of(about)
+    except SchemaError as error:
+        raise ValueError(f"{folder} is damaged: {error}.") from None
+    name, params, version = found.method, found.fields, found.evengraph[:SHOWN]
+    if name not in METHODS:
         raise ValueError(
-            f"{folder} holds the method {name!r} of evengraph {version}, which this version does "
-            f"not have; it has {', '.join(METHODS)}."
+            f"{folder} holds the method {short(name)} of evengraph {version}, which this version "
+            f"does not have; it has {', '.join(METHODS)}."
         )
     kind = METHODS[name]
     try:
@@ -600,7 +559,7 @@ def load_model(folder: str | Path, *, device: str | torch.device = "cpu") -> Met
     try:
         method = kind(**params)
         with seeded(0):  # networks draw random weights before theirs are loaded
-            restore_method(method, about, tensors, target)
+            restore_method(method, found, tensors, target)
     except TensorMismatchError as error:
         raise ValueError(
             f"{folder} was saved by evengraph {version}, and its tensors do not fit {kind.title} "
@@ -620,8 +579,6 @@ def saved_info(method: Method, folder: str | Path) -> ModelInfo:
     try:
         info = ModelInfo.from_dict(method.extra_)
         info.check(method.num_features_, method.num_classes_)
-        if method.class_names_ and len(method.class_names_) != method.num_classes_:
-            raise ValueError(f"class_names must be {method.num_classes_} names")
-    except (ValueError, TypeError, AttributeError, IndexError, OverflowError) as error:
+    except ValueError as error:
         raise ValueError(f"{folder} is damaged: {first_line(error)}.") from error
     return info

@@ -22,6 +22,7 @@ from torch_geometric.data import Data
 
 import evengraph
 from evengraph.core.errors import unknown
+from evengraph.core.schema import read
 from evengraph.core.task import Record, Task, mean_and_deviation
 from evengraph.inspection.measures import count_edges
 from evengraph.methods import METHODS, Method, portfolio
@@ -210,7 +211,7 @@ class Selection:
         new = new if self._seen is None else new & ~self._seen
         self._seen = new if self._seen is None else self._seen | new
         rows = fitted.probabilities[new]
-        calibrator = Calibrator.from_dict((fitted.record.calibration or {})["calibrator"])
+        calibrator = read(Calibrator, (fitted.record.calibration or {})["calibrator"])
         self._rows.append(Evidence(labels[new], rows, calibrator(rows)))
 
     @property

@@ -84,7 +84,7 @@ def assess(
         calibrator=calibrator,
         decision=selection.decision,
         sets=share_sets(labels, calibrator(rows)),
-        test_scores={k: v if isfinite(v) else None for k, v in mean.items()},
+        test={k: v if isfinite(v) else None for k, v in mean.items()},
         trained_on=None if data is None else TrainedOn(data, dict(source.columns)),
         refit=None if again is None else Refit.of(task),
         statistics=None
@@ -424,7 +424,7 @@ class TableModel:
         A model that was fitted again to all labels has the scores from before.
         """
         self._check_fitted()
-        return dict(self.info.test_scores)
+        return dict(self.info.test)
 
     def save(self, folder: str | Path) -> None:
         """Write the model to a folder: weights as safetensors, the rest as JSON."""

@@ -93,7 +93,7 @@ class TableColumns:
     target: str | None = None
     weight: str | None = None
     features: Sequence[str] | None = None
-    unlabelled: Sequence[Any] | None = None
+    unlabelled: Sequence[str | int | float | bool | None] | None = None
     date_order: str | None = None
     type: str | None = None
     edge_time: str | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from evengraph.core.errors import short
-from evengraph.core.untrusted import check_types, sorted_unique
+from evengraph.core.untrusted import sorted_unique
 from evengraph.tables.cells import (
     Bools,
     Floats,
@@ -263,6 +263,9 @@ class EdgeColumn:
     form: str = ""  # of dates that are not as in ISO 8601
     windows: tuple[int, ...] = ()  # days before the newest edge in which edges are counted
 
+    def __post_init__(self) -> None:
+        check_form(self.form)
+
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the aggregates."""
@@ -363,28 +366,6 @@ class EdgeFeatures:
             for item in self.columns:
                 results += item._aggregate(edges[item.column], table, rows, nodes, size)
         return dict(zip(self.names, results, strict=True))
-
-    def as_dict(self) -> dict[str, Any]:
-        """The object as a dict that JSON can hold."""
-        columns = [
-            asdict(item) | {"values": list(item.values), "windows": list(item.windows)}
-            for item in self.columns
-        ]
-        return {"columns": columns, "directed": self.directed}
-
-    @classmethod
-    def from_dict(cls, stored: dict[str, Any]) -> Self:
-        """The object from the dict of `as_dict`."""
-        columns = [
-            EdgeColumn(
-                **{**c, "values": tuple(c["values"]), "windows": tuple(c.get("windows", ()))}
-            )
-            for c in stored["columns"]
-        ]
-        for column in columns:
-            check_types(column)
-            check_form(column.form)
-        return cls(columns=tuple(columns), directed=bool(stored["directed"]))
 
 
 def _counts(nodes: Ints, size: int) -> Floats:

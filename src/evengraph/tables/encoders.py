@@ -8,7 +8,7 @@ largest. Quantiles serve where it does not help: 10^9 plus a heavy tail, a few w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, pairwise
 from typing import Any, Literal, NamedTuple, Self, get_args
@@ -16,8 +16,9 @@ from typing import Any, Literal, NamedTuple, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from evengraph.core.errors import ArgumentError
-from evengraph.core.untrusted import check_types, sorted_unique
+from evengraph.core.errors import ArgumentError, short
+from evengraph.core.schema import SchemaError, read
+from evengraph.core.untrusted import sorted_unique
 from evengraph.tables.cells import (
     LISTS,
     Floats,
@@ -36,7 +37,6 @@ from evengraph.tables.cells import (
     to_signs,
 )
 from evengraph.tables.text import (
-    GRAM_BUCKETS,
     Entries,
     Grams,
     Text,
@@ -70,6 +70,9 @@ class Number:
     median: float
     mean: float
     scale: float
+
+    def __post_init__(self) -> None:
+        check_scale(self.scale)
 
     @classmethod
     def fit_numbers(cls, column: str, numbers: Floats, **others: Any) -> Self:
@@ -129,6 +132,10 @@ class Date(Number):
     form: str = ""
     cycles: tuple[Literal["day", "week", "year"], ...] = ()
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_form(self.form)
+
     @classmethod
     def fit(cls, values: Any, table: str, form: str) -> Self:
         """Fit to a column; it has the cycles in which it varies."""
@@ -167,6 +174,11 @@ class Log(Number):
 
     unit: float  # a small value of the column: 10^-9 to 10^-3 is treated like 1 to 10^6
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.unit > 0:
+            raise ValueError("unit must be above 0")
+
     def curve(self, numbers: Floats) -> Floats:
         """The signed logarithm, (N,)."""
         return _signed_log(numbers, self.unit)
@@ -181,6 +193,11 @@ class Quantile(Number):
     """Heavy-tailed numbers that a logarithm does not help: normal scores of their ranks."""
 
     quantiles: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.quantiles:
+            raise ValueError("quantiles must not be empty")
 
     def curve(self, numbers: Floats) -> Floats:
         """Normal scores, (N,); ties get the middle of their ranks, as in scikit-learn."""
@@ -242,6 +259,12 @@ def _signed_log(numbers: Floats, unit: float) -> Floats:
     with np.errstate(divide="ignore"):  # the logarithm of 0 is -inf, which gives 0
         logs: Floats = np.logaddexp(0.0, np.log(np.abs(numbers)) - np.log(unit))
     return np.sign(numbers) * logs
+
+
+def check_scale(scale: float) -> None:
+    """Raise ValueError for 0, which features are divided by."""
+    if scale == 0:
+        raise ValueError("scale must not be 0")
 
 
 def check_varies(numbers: Floats) -> None:
@@ -385,6 +408,9 @@ class Vector:
     column: str
     mean: tuple[float, ...]
     scale: float
+
+    def __post_init__(self) -> None:
+        check_scale(self.scale)
 
     @classmethod
     def fit(cls, values: Any, table: str) -> Self:
@@ -581,25 +607,9 @@ def as_dict(encoder: ColumnEncoder) -> dict[str, Any]:
     return {"kind": type(encoder).__name__.lower(), **asdict(encoder)}
 
 
-def from_dict(stored: dict[str, Any]) -> ColumnEncoder:
+def from_dict(stored: Mapping[str, Any], *path: str | int) -> ColumnEncoder:
     """The encoder from the dict of `as_dict`."""
-    fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in stored.items()}
-    kind = fields.pop("kind", None)
+    kind, fields = stored.get("kind"), {k: v for k, v in stored.items() if k != "kind"}
     if not isinstance(kind, str) or kind not in KINDS:
-        raise ValueError(f"kind of an encoder must be one of {', '.join(KINDS)}, got {kind!r}.")
-    try:
-        encoder = KINDS[kind](**fields)
-    except TypeError as error:
-        raise ValueError(f"The stored encoder of kind {kind!r} is incomplete: {error}.") from None
-    check_types(encoder)
-    if isinstance(encoder, Number | Vector) and encoder.scale == 0:
-        raise ValueError("scale of an encoder must not be 0")
-    if isinstance(encoder, Log) and not encoder.unit > 0:
-        raise ValueError("unit of an encoder must be above 0")
-    if isinstance(encoder, Quantile) and not encoder.quantiles:
-        raise ValueError("quantiles of an encoder must not be empty")
-    if isinstance(encoder, Date):
-        check_form(encoder.form)
-    if isinstance(encoder, Grams) and len(encoder.projection) % GRAM_BUCKETS:
-        raise ValueError("the projection of an encoder has a wrong size")
-    return encoder
+        raise SchemaError(f"must be one of {', '.join(KINDS)}, got {short(kind)}", *path, "kind")
+    return read(KINDS[kind], fields, *path)

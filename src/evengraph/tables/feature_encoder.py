@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from evengraph.core.errors import short
+from evengraph.core.schema import SchemaError, read
 from evengraph.ops.context import triangles
 from evengraph.tables.cells import (
     Floats,
@@ -219,28 +221,52 @@ class FeatureEncoder:
             "indicators": list(self.indicators),
             "plain": [list(pair) for pair in self.plain],
             "notes": list(self.notes),
-            **({} if self.edges is None else {"edges": self.edges.as_dict()}),
-            **({} if self.links is None else {"links": self.links.as_dict()}),
+            **({} if self.edges is None else {"edges": asdict(self.edges)}),
+            **({} if self.links is None else {"links": asdict(self.links)}),
         }
 
     @classmethod
-    def from_dict(cls, stored: dict[str, Any]) -> Self:
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
         """The encoder from the dict of `as_dict`."""
+        if not isinstance(stored, Mapping):
+            raise SchemaError("must be an object")
         if stored.get("version") != VERSION:
-            raise ValueError(
-                f"version of the stored encoder must be {VERSION}, got {stored.get('version')!r}; "
-                "another version of evengraph wrote it: train again."
+            raise SchemaError(
+                f"must be {VERSION}, got {short(stored.get('version'))}; another version of "
+                "evengraph wrote it: train again.",
+                "version",
             )
-        structural = tuple(from_dict(item) for item in stored["structural"])
-        return cls(
-            columns=tuple(from_dict(item) for item in stored["columns"]),
-            structural=tuple(item for item in structural if isinstance(item, Number)),
-            indicators=tuple(map(str, stored.get("indicators", ()))),
-            plain=tuple((str(name), float(median)) for name, median in stored["plain"]),
-            edges=EdgeFeatures.from_dict(stored["edges"]) if "edges" in stored else None,
-            links=LinkFeatures.from_dict(stored["links"]) if "links" in stored else None,
-            notes=tuple(Note(NoteKind.FEATURES, text) for text in stored["notes"]),
-        )
+        parts = read(_Stored, stored)
+        encoders = {
+            name: tuple(from_dict(item, name, place) for place, item in enumerate(items))
+            for name, items in (("columns", parts.columns), ("structural", parts.structural))
+        }
+        if not all(isinstance(item, Number) for item in encoders["structural"]):
+            raise SchemaError("must be numbers", "structural")
+        others = {k: v for k, v in vars(parts).items() if k not in ("version", *encoders)}
+        notes = tuple(Note(NoteKind.FEATURES, text) for text in parts.notes)
+        return cls(**others | encoders | {"notes": notes})
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, *_: Any) -> Any:
+        """As part of a larger object it is read by `from_dict`."""
+        from pydantic_core.core_schema import no_info_plain_validator_function
+
+        return no_info_plain_validator_function(cls.from_dict)
+
+
+@dataclass(kw_only=True)
+class _Stored:
+    """The form in files; encoders are read by their kind."""
+
+    version: int
+    columns: list[dict[str, Any]]
+    structural: list[dict[str, Any]]
+    plain: tuple[tuple[str, float], ...]
+    notes: list[str]
+    indicators: tuple[str, ...] = ()
+    edges: EdgeFeatures | None = None
+    links: LinkFeatures | None = None
 
 
 # Many columns of 0 and 1 are a list of items, spread over columns.

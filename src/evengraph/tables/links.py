@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from evengraph.core.untrusted import check_types
 from evengraph.ops.links import Link
 from evengraph.tables.cells import (
     EMPTY_NUMBERS,
@@ -137,6 +136,10 @@ class LinkFeatures:
     numbers: tuple[str, ...] = ()  # columns that are averaged
     times: Literal["none", "numbers", "dates"] = "none"
 
+    def __post_init__(self) -> None:
+        if len(self.links) > MAX_LINKS or len(self.numbers) > MAX_NUMBERS:
+            raise ValueError("the links are too many")
+
     @classmethod
     def fit(cls, nodes: Any, features: Sequence[str], columns: TableColumns) -> Self:
         """Choose the columns to average."""
@@ -196,22 +199,6 @@ class LinkFeatures:
         for mine, other in combinations(codes, 2):
             results.append(link_of(_both(mine, other), times).sums(one)[:, 0])
         return dict(zip(self.names, results, strict=True))
-
-    def as_dict(self) -> dict[str, Any]:
-        """The object as a dict that JSON can hold."""
-        return {"links": list(self.links), "numbers": list(self.numbers), "times": self.times}
-
-    @classmethod
-    def from_dict(cls, stored: dict[str, Any]) -> Self:
-        """The object from the dict of `as_dict`."""
-        fields: dict[str, Any] = {
-            k: tuple(v) if isinstance(v, list) else v for k, v in stored.items()
-        }
-        result = cls(**fields)
-        check_types(result)
-        if len(result.links) > MAX_LINKS or len(result.numbers) > MAX_NUMBERS:
-            raise ValueError("the stored links are too many")
-        return result
 
 
 def link_of(codes: Ints, times: Floats | None = None) -> Link:

@@ -283,6 +283,10 @@ class Words:
     words: tuple[str, ...]
     idf: tuple[float, ...]
 
+    def __post_init__(self) -> None:
+        if len(self.words) != len(self.idf):
+            raise ValueError("idf must be a number for each word")
+
     @classmethod
     def fit(cls, values: Any) -> Self:
         """Choose the words and compute the inverse document frequency of each."""
@@ -362,6 +366,10 @@ class Grams:
 
     column: str
     projection: tuple[float, ...]  # (GRAM_BUCKETS x features), row by row
+
+    def __post_init__(self) -> None:
+        if len(self.projection) % GRAM_BUCKETS:
+            raise ValueError(f"projection must be rows of {GRAM_BUCKETS} numbers")
 
     @classmethod
     def fit(cls, values: Any, cells: TextColumn) -> Self | None:

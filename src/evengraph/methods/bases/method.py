@@ -48,6 +48,7 @@ from evengraph.core.task import (
 from evengraph.core.threads import limited_threads
 from evengraph.fast import form_of
 from evengraph.methods.bases.saving import (
+    Description,
     Labelled,
     TensorMismatchError,
     checked,
@@ -643,15 +644,13 @@ def pack_method(
 
 
 def restore_method(
-    method: Method, about: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
+    method: Method, about: Description, tensors: Mapping[str, Tensor], device: torch.device
 ) -> None:
     """Make a method the fitted one that `pack_method` described."""
     state = {name: value.to(device) for name, value in tensors.items()}
-    method.num_features_, method.num_classes_ = about["num_features"], about["num_classes"]
-    method.num_relations_ = about.get("num_relations", 0)
-    method.class_names_, method.extra_ = tuple(about["class_names"]), dict(about["extra"])
-    method.history_ = [History(**stage) for stage in about["history"]]
-    method.details_ = dict(about.get("details", {}))
+    method.num_features_, method.num_classes_ = about.num_features, about.num_classes
+    method.num_relations_, method.class_names_ = about.num_relations, about.class_names
+    method.extra_, method.history_, method.details_ = about.extra, about.history, about.details
     method.summary_, method.notes_ = (), ()
     method.fitted_params_, method.device_ = method.get_params(), device
     nodes, labels = (

@@ -7,18 +7,21 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from evengraph.core.errors import first_line, one_line_errors
+from evengraph.core.errors import SHOWN, first_line, one_line_errors, short
 from evengraph.core.files import compact_number_lists, locked, temporary_folder, write_atomic
-from evengraph.core.untrusted import part
+from evengraph.core.schema import SchemaError, check_size, read
+from evengraph.core.untrusted import MAX_INTEGER, part
 from evengraph.report.model_card import MARK, model_card
+from evengraph.training.loop import History
 
 FORMAT = 1  # incremented when older versions of evengraph can no longer read what is written
 MAIN, CARD = "model.json", "README.md"
@@ -31,6 +34,34 @@ READS = 20  # how often to read a model that others replace meanwhile
 
 class TensorMismatchError(ValueError):
     """Saved tensors whose names or shapes are not those of the module."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Description:
+    """What is stored of a fitted method beside its tensors."""
+
+    method: str
+    fields: dict[str, Any]
+    num_features: int
+    num_classes: int
+    class_names: tuple[str, ...]
+    history: list[History]
+    extra: dict[str, Any]
+    num_relations: int = 0
+    details: dict[str, Any] = field(default_factory=dict)
+    evengraph: str = ""  # version
+
+    def __post_init__(self) -> None:
+        for name, least in (("num_features", 0), ("num_classes", 1), ("num_relations", 0)):
+            if not least <= getattr(self, name) <= MAX_INTEGER:
+                raise ValueError(f"{name} must lie between {least} and {MAX_INTEGER}")
+        if self.class_names and len(self.class_names) != self.num_classes:
+            raise ValueError(f"class_names must be {self.num_classes} names")
+
+    @classmethod
+    def of(cls, about: Mapping[str, Any]) -> Self:
+        """Of what a model.json holds."""
+        return read(cls, {k: v for k, v in about.items() if k not in ("format", "tensors")})
 
 
 class Labelled(NamedTuple):
@@ -158,13 +189,14 @@ def _read_description(folder: Path) -> dict[str, Any]:
         raise ValueError(f"{folder} is not a model: {main.name} was not written by evengraph.")
     if about["format"] != FORMAT:
         raise ValueError(
-            f"{folder} was saved by evengraph {about['evengraph']} in format {about['format']!r}, "
-            f"this is {_version()} and reads format {FORMAT}: use that version, or fit again."
+            f"{folder} was saved by evengraph {str(about['evengraph'])[:SHOWN]} in format "
+            f"{short(about['format'])}, this is {_version()} and reads format {FORMAT}: use that "
+            "version, or fit again."
         )
-    try:  # JSON can escape what UTF-8 cannot hold, and so neither print nor write
-        json.dumps(about, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise ValueError(f"{main} is damaged: it holds halves of surrogate pairs.") from None
+    try:
+        check_size(about)
+    except SchemaError as error:
+        raise ValueError(f"{main} is damaged: {error}.") from None
     if about.pop("seal", None) != seal(about):
         raise ValueError(f"{main} is damaged: it is not what was saved. Copy or save it again.")
     return dict(about)

@@ -1,0 +1,91 @@
+"""Schemas: what is read from JSON becomes dataclasses and named tuples, checked by pydantic."""
+
+import json
+import re
+from collections.abc import Hashable, Sequence
+from functools import cache
+from typing import Any, TypeVar, cast
+
+from evengraph.core.errors import short
+
+LONGEST_TEXT = 10_000  # characters of a name or a sentence
+LARGEST_INTEGER = 2**63
+DEEPEST = 50  # lists and objects in one another
+SHOWN = 60  # characters of a key in a message
+LONGEST_REASON = 200
+TOLD = {
+    "missing": "is missing",
+    "unexpected_keyword_argument": "is unknown",
+    "extra_forbidden": "is unknown",
+}
+
+_HALF = re.compile("[\ud800-\udfff]")  # what JSON can escape, and no file or terminal holds
+
+T = TypeVar("T")
+Path = tuple[str | int, ...]
+
+
+class SchemaError(ValueError):
+    """A value that does not fit its schema, and the path to it."""
+
+    def __init__(self, reason: str, *path: str | int) -> None:
+        where = "".join(
+            f"[{key}]" if isinstance(key, int) else f".{key[:SHOWN]}" for key in path
+        ).removeprefix(".")
+        super().__init__(f"{where} {reason}" if where else reason)
+        self.reason, self.path = reason, path
+
+
+def read(kind: type[T], content: object, *path: str | int) -> T:
+    """An object of a type of our own from JSON; SchemaError with the path of what does not fit.
+
+    Types are strict: no text becomes a number, no number a truth value. Numbers are finite.
+    """
+    from pydantic import ValidationError
+
+    try:
+        check_size(content)
+        result: T = _adapter(cast(Hashable, kind)).validate_json(json.dumps([content]))[0]
+        return result
+    except SchemaError as error:
+        raise SchemaError(error.reason, *path, *error.path) from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+    where: Path = (*path, *first["loc"][1:])
+    raised = first.get("ctx", {}).get("error")  # of a check of our own
+    if isinstance(raised, SchemaError):
+        raise SchemaError(raised.reason, *where, *raised.path)
+    if raised is not None:
+        raise SchemaError(f"does not fit: {raised}" if where else str(raised), *where)
+    if first["type"] in TOLD:
+        raise SchemaError(TOLD[first["type"]], *where)
+    reason = first["msg"][:LONGEST_REASON].removeprefix("Input should ")
+    raise SchemaError(f"must {reason}, got {short(first['input'])}", *where)
+
+
+@cache
+def _adapter(kind: Any) -> Any:
+    from pydantic import ConfigDict, TypeAdapter
+
+    config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+    return TypeAdapter(tuple[kind], config=config)  # a dataclass alone takes no configuration
+
+
+def check_size(content: object, path: Sequence[str | int] = ()) -> None:
+    """Raise SchemaError for text or numbers that are too long, and for deep nesting."""
+    if len(path) > DEEPEST:
+        raise SchemaError("is nested too deeply", *path[:3])
+    if isinstance(content, str) and len(content) > LONGEST_TEXT:
+        raise SchemaError(f"must have at most {LONGEST_TEXT:,} characters", *path)
+    if isinstance(content, str) and _HALF.search(content):
+        raise SchemaError("holds halves of surrogate pairs", *path)
+    if type(content) is int and abs(content) >= LARGEST_INTEGER:
+        raise SchemaError(f"must be below 2^63, got {short(content)}", *path)
+    if isinstance(content, dict):
+        for key, value in content.items():
+            check_size(key, path)
+            check_size(value, (*path, key))
+    elif isinstance(content, list | tuple):
+        for index, value in enumerate(content):
+            if type(value) is not float:
+                check_size(value, (*path, index))
