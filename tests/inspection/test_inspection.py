@@ -184,8 +184,7 @@ def test_class_sizes_against_counting(found):
 def reach_of(graph, known, hops):
     neighbours, _ = read_edges(graph.edge_index.numpy(), graph.num_nodes)
     number = len(graph.class_names)
-    component = component_ids(neighbours)
-    return measure_reach(neighbours, component, graph.y.numpy(), known, number, hops)
+    return measure_reach(neighbours, graph.y.numpy(), known, number, hops)
 
 
 def distances(graph, sources):
@@ -209,11 +208,9 @@ def test_reach_against_shortest_paths(found, hops):
     for label, sources in enumerate(groups):
         away = np.array(distances(graph, sources))[others]
         assert reach.per_class[label] == tuple((away <= h).sum() for h in range(1, hops + 1))
-        assert reach.never_per_class[label] == np.isinf(away).sum()
     away = np.array(distances(graph, set().union(*groups)))[others]
     assert reach.any_class == tuple((away <= h).sum() for h in range(1, hops + 1))
     assert reach.beyond == (away > hops).sum()
-    assert reach.never == np.isinf(away).sum()
 
 
 @pytest.mark.parametrize("number", [63, 64, 65, 130])
@@ -223,7 +220,7 @@ def test_more_classes_than_bits_of_a_word(number):
     path = np.stack([np.arange(nodes - 1), np.arange(1, nodes)])
     labels = np.where(np.arange(nodes) % 2 == 0, np.arange(nodes) // 2, -1)
     neighbours, _ = read_edges(path, nodes)
-    reach = measure_reach(neighbours, component_ids(neighbours), labels, labels >= 0, number, 3)
+    reach = measure_reach(neighbours, labels, labels >= 0, number, 3)
     assert reach.per_class[0] == (1, 1, 2)
     assert reach.per_class[-1] == (2, 2, 3)
     assert set(reach.per_class[2:-2]) == {(2, 2, 4)}
@@ -234,7 +231,7 @@ def test_more_classes_than_bits_of_a_word(number):
 def test_hops_are_checked():
     neighbours, _ = read_edges(np.zeros((2, 0), dtype=np.int64), 2)
     with pytest.raises(ValueError, match="hops must be at least 1, got 0"):
-        measure_reach(neighbours, np.arange(2), np.array([0, -1]), np.array([True, False]), 1, 0)
+        measure_reach(neighbours, np.array([0, -1]), np.array([True, False]), 1, 0)
 
 
 VALUES = st.sampled_from([0.0, -0.0, 1.0, 2.0, -3.5, np.nan, np.inf])
@@ -550,8 +547,6 @@ GRAPH = Inspection(
         per_class=((600, 640, 648, 648), (100, 402, 500, 640)),
         any_class=(610, 645, 648, 648),
         beyond=0,
-        never_per_class=(0, 0),
-        never=0,
     ),
     features=Features(
         count=10,

@@ -13,7 +13,7 @@ from evengraph.datasets import toy
 from evengraph.methods import Boosting
 from evengraph.methods.bases.saving import write_model
 from evengraph.metrics.multiclass import validation_score
-from evengraph.ops.context import held_out_label_columns, label_columns, place_columns
+from evengraph.ops.context import label_columns, place_columns
 from evengraph.ops.trees import separation
 from evengraph.pipeline.model_info import load_model
 from evengraph.testing.tasks import with_graph
@@ -72,7 +72,7 @@ def test_context_adds_place_and_labels_but_never_a_node_s_own():
     expected = torch.cat([place_columns(task.graph), label_columns(task.graph, *known, 3)], dim=1)
     torch.testing.assert_close(table[:, plain.shape[1] :], expected, rtol=1e-4, atol=1e-6)
     learnt = method._context(task.graph, learning=True)
-    assert torch.equal(learnt[:, 3:], held_out_label_columns(task.graph, *known, 3))
+    assert torch.equal(learnt[:, 3:], label_columns(task.graph, *known, 3, held_out=True))
     assert not torch.equal(learnt[task.train], expected[task.train])
     assert torch.equal(learnt[~task.train], expected[~task.train])
     assert (method.context_width, method.uses_labels) == (12, True)

@@ -15,7 +15,6 @@ from evengraph.ops.context import (
     LEAST,
     RESTART,
     SPREAD_STEPS,
-    held_out_label_columns,
     known_of_graph,
     label_columns,
     label_width,
@@ -127,7 +126,7 @@ def test_a_label_never_changes_the_held_out_columns_of_its_own_node(num_classes,
 
     monkeypatch.setattr(context, "_label_columns", spy)
     labels = nodes % num_classes
-    found = held_out_label_columns(BUSY, nodes, labels, num_classes)
+    found = label_columns(BUSY, nodes, labels, num_classes, held_out=True)
     for label in range(num_classes):  # every class is divided evenly
         counts = torch.bincount(parts[0][labels == label], minlength=context.PARTS)
         assert counts.max() - counts.min() <= 1

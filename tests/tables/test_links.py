@@ -8,7 +8,7 @@ import torch
 
 from evengraph.core.schema import read
 from evengraph.methods import METHODS
-from evengraph.ops.context import held_out_label_columns, label_columns
+from evengraph.ops.context import label_columns
 from evengraph.ops.links import Link, without_link_edges
 from evengraph.pipeline.sources import open_tables
 from evengraph.pipeline.table_model import TableModel
@@ -115,7 +115,7 @@ def test_known_labels_are_counted_over_whole_values_and_never_a_row_s_own():
         assert column[row] == pytest.approx((hits + share) / (len(same) + 1), rel=1e-5)
     lone = nodes.assign(card=[f"c{i}" for i in range(120)])
     graph = from_frames(lone, None, link="card", label="label").graph
-    column = held_out_label_columns(graph, known, labels, 2, 1)[known, -1]
+    column = label_columns(graph, known, labels, 2, 1, held_out=True)[known, -1]
     assert abs(np.corrcoef(column.numpy(), labels.numpy())[0, 1]) < 0.5  # only other rows' labels
 
 

@@ -145,7 +145,6 @@ def parse_seconds(text: str) -> float:
 
 
 def complete_data_set(incomplete: str) -> list[str]:
-    """Names of data sets."""
     return [name for name in data_sets() if name.startswith(incomplete)]
 
 
@@ -155,7 +154,6 @@ def complete_data(incomplete: str) -> list[str]:
 
 
 def complete_method(incomplete: str) -> list[str]:
-    """Names of methods."""
     return [name for name in methods() if name.startswith(incomplete)]
 
 
@@ -174,7 +172,6 @@ def complete_experiment(incomplete: str) -> list[str]:
 
 
 def data_sets() -> list[str]:
-    """Names of all data sets."""
     text = files("evengraph").joinpath("datasets", "datasets.toml").read_text(encoding="utf-8")
     plugins = entry_points(group="evengraph.datasets")
     return [*tomllib.loads(text), "toy", *(entry.name for entry in plugins)]
@@ -205,7 +202,6 @@ def other_names() -> dict[str, str]:
 
 
 def split_names() -> list[str]:
-    """Names of all split protocols."""
     text = files("evengraph").joinpath("splits", "__init__.py").read_text(encoding="utf-8")
     return re.findall(r'^    "(\w+)": [A-Z]', text, flags=re.M)
 

@@ -119,7 +119,6 @@ def node_mask(graph: Data, part: str, split: int | None = None) -> Tensor | None
 
 
 def node_indices(nodes: Tensor, graph: Data) -> Tensor:
-    """A mask or node indices, as indices."""
     num_nodes, nodes = graph.num_nodes, torch.as_tensor(nodes, device=graph.y.device)
     if nodes.dtype == torch.bool:
         if nodes.shape != (num_nodes,):
@@ -367,7 +366,6 @@ class Task:
         return hidden
 
     def to(self, device: torch.device | str) -> Task:
-        """A copy of the task on a device."""
         device = torch.device(device)
         masks = {name: getattr(self, name).to(device) for name in ("train", "val", "test")}
         graph, past = (  # only one that stays where it is has to be cloned

@@ -158,7 +158,6 @@ class LocalFiles(NamedTuple):
     file_set: FileSet
 
     def load(self, dataset: Dataset) -> Data:
-        """Check and read the files."""
         contents = {name: (self.path / name).read_bytes() for name in self.file_set.files}
         try:
             self.file_set.check(contents, str(self.path))

@@ -52,7 +52,6 @@ class Engine:
             self.connection.execute(f"SET {name} = {quote_value(value)}")
 
     def close(self) -> None:
-        """Close the file."""
         self.connection.close()
 
     def run(self, query: str, stage: str = "", *, ordered: bool = True) -> None:
@@ -159,7 +158,6 @@ class TableFiles:
 
     @property
     def is_parquet(self) -> bool:
-        """Whether the files are Parquet."""
         return table_suffix(self.paths[0]) == ".parquet"
 
     @property
@@ -170,7 +168,6 @@ class TableFiles:
 
     @cached_property
     def columns(self) -> list[str]:
-        """Names of the columns."""
         if not self.is_parquet:
             return self._csv_header[1]
         from pyarrow.parquet import read_schema
@@ -206,7 +203,6 @@ class TableFiles:
         return first
 
     def types(self, engine: Engine, columns: Sequence[str]) -> list[str]:
-        """The SQL types of some columns."""
         rows = engine.connection.execute(f"DESCRIBE {self.query(columns)}").fetchall()
         return [str(row[1]) for row in rows]
 

@@ -90,7 +90,6 @@ class PackWriter:
         _write_json({"source": self.source, "stages": self.facts}, self.folder / JOURNAL)
 
     def write(self, name: str, values: NDArray[Any]) -> None:
-        """Write a whole array."""
         np.save(self.folder / f"{name}.npy", values)
 
     def read(self, name: str) -> NDArray[Any]:

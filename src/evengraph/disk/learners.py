@@ -131,7 +131,6 @@ class NetworkLearner(Learner[M]):
             self.fit_supply(MemoryRows(task, x, self.space.ranks))
 
     def fit_all(self, task: Task, x: Tensor) -> None:
-        """Train on all rows in every epoch."""
         self.fit_supply(MemoryRows(task, x))
 
     def _train(
@@ -168,7 +167,6 @@ class RowEpoch:
         self.load_state_dict = self.supply.load_state_dict
 
     def __call__(self) -> tuple[Tensor, Tensor]:
-        """Loss and score of the present weights."""
         net, ranks, shard = self.net, self.supply.ranks, self.supply.advance()
         part, known, labelled, others = _batch(shard, ranks, with_others=self.pseudo_weight > 0)
         matrix = self.links(len(part.rows))
@@ -236,7 +234,6 @@ class _Unison(NetworkLearner[Unison]):
         return LABELLED * self.method.batch, self.method.batch
 
     def stacked(self, rows: Rows) -> Tensor:
-        """Rows of all views, (V, n, width)."""
         width = self.method.net_.views.width
         return torch.stack([pad(rows[name], (0, width - rows[name].shape[1])) for name in rows])
 
@@ -265,7 +262,6 @@ class _IceBerg(NetworkLearner[IceBerg]):
         return BATCH, BATCH if self.method.pseudo_weight else 0
 
     def fit_all(self, task: Task, x: Tensor) -> None:
-        """Train as in memory."""
         method = self.method
         method.net_ = net = method._new_network()
         inputs = Inputs(x, Sparse.from_scipy(NO_EDGES, x.device))
@@ -293,7 +289,6 @@ class _MLP(NetworkLearner[MLP]):
         return {"features": x}
 
     def fit_all(self, task: Task, x: Tensor) -> None:
-        """Train as in memory."""
         graph = copy(task.graph)
         graph.x = x
         self.method._fit(replace(task, graph=graph))
@@ -328,7 +323,6 @@ class TreeLearner(Learner[Boosting]):
         return (1 + self.method.hops) * (num_features + 1)
 
     def tables(self, x: Table) -> dict[str, Table]:
-        """Features, degree and means of both."""
         tables, own, hops = {"features": x}, x, self.method.hops
         if self.method.degree and hops:
             tables["log_degree"] = degree = degree_table(self.space.links)
@@ -344,7 +338,6 @@ class TreeLearner(Learner[Boosting]):
         self.method.grow(task, lambda nodes, columns: table[nodes][:, columns])
 
     def row_logits(self, rows: Rows) -> Tensor:
-        """The trees on rows."""
         table = torch.cat(list(rows.values()), dim=1)
         return self.method.tree_logits(lambda columns: first_digits(table[:, columns]))
 

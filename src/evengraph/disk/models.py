@@ -336,7 +336,6 @@ class DiskGraph:
         return select_nodes(task, nodes), self.predict_nodes(method, nodes)
 
     def predict_nodes(self, method: Method, nodes: Tensor) -> Tensor:
-        """Class probabilities of some nodes, (n, C)."""
         ranks = self.space.ranks
         for predictor, history, before, probabilities in self._latest:
             same = predictor() is method and history is method.history_
@@ -426,7 +425,6 @@ def open_on_disk(
 
 
 def exceeds_memory(path: str | Path) -> bool:
-    """Whether a packed graph does not fit in memory."""
     return memory_to_read(PackedGraph.open(path)) > available_memory()
 
 

@@ -58,7 +58,6 @@ class NodeTable:
 
     @property
     def columns(self) -> list[str]:
-        """Names of the columns."""
         return list(self._names)
 
     @property

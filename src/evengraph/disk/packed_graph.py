@@ -141,7 +141,6 @@ class TextArray:
 
     @property
     def shape(self) -> tuple[int]:
-        """(N,)."""
         return (len(self),)
 
     def __len__(self) -> int:
@@ -277,7 +276,6 @@ class PackedGraph:
 
     @cached_property
     def x(self) -> NDArray[np.floating[Any]]:
-        """Features, (N, F)."""
         return self.array("x")
 
     @cached_property
@@ -300,7 +298,6 @@ class PackedGraph:
 
     @property
     def num_nodes(self) -> int:
-        """N."""
         return int(self.header["num_nodes"])
 
     @property
@@ -310,7 +307,6 @@ class PackedGraph:
 
     @property
     def num_features(self) -> int:
-        """F."""
         return int(self.header["num_features"])
 
     @property
@@ -320,7 +316,6 @@ class PackedGraph:
 
     @property
     def num_classes(self) -> int:
-        """C."""
         return len(self.class_names)
 
     def encoding(self) -> tuple[FeatureEncoder, TableColumns]:

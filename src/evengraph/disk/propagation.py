@@ -230,7 +230,6 @@ class Workspace:
         return result
 
     def load(self, table: Table, columns: slice) -> Tensor:
-        """Some columns of all rows, on the device."""
         values = torch.empty(table.shape[0], columns.stop - columns.start, device=self.device)
         for rows in row_slices(table.shape[0]):
             values[rows] = table.read(rows, columns)
@@ -275,7 +274,6 @@ class RowBlocks:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
         return len(self.nodes), self.table.shape[1]
 
     def __iter__(self) -> Iterator[tuple[slice, Tensor]]:
@@ -283,7 +281,6 @@ class RowBlocks:
             yield rows, self.read(rows)
 
     def read(self, rows: Rows) -> Tensor:
-        """Some of the rows, in memory."""
         return self.table.read(self.nodes[rows])
 
     def sample(self, count: int) -> Tensor:
@@ -342,7 +339,6 @@ def _principal_components(
 
 
 def column_means(table: Table) -> Tensor:
-    """The mean of each column, (F,)."""
     return _weighted_mean(table, lambda rows: rows.mean(0)).float()
 
 

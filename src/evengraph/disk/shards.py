@@ -142,11 +142,9 @@ class ShardedRows:
             yield self._stacked(np.array(array[own])), labels[own].to(self.device)
 
     def state_dict(self) -> dict[str, Any]:
-        """How many epochs there were."""
         return {"epochs": self._epochs}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue after so many epochs."""
         self._epochs, self._shard = state["epochs"], None
 
     def _load(self, turn: int) -> Shard:

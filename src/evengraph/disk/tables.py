@@ -57,7 +57,6 @@ class ArrayTable:
         self.shape: tuple[int, int] = rows, columns
 
     def read(self, rows: Rows, columns: slice = ALL) -> Tensor:
-        """See `Table`."""
         return torch.from_numpy(_part(self._load(), rows, columns))
 
 
@@ -116,7 +115,6 @@ class ColumnTable:
             logger.warning(text, damaged[0])
 
     def write(self, start: int, values: NDArray[np.float32]) -> None:
-        """Store some columns."""
         for path in _abandoned(self.folder, UNFINISHED):
             path.unlink(missing_ok=True)
         values, stop, head = np.ascontiguousarray(values), start + values.shape[1], BytesIO()
@@ -134,7 +132,6 @@ class ColumnTable:
         return hashlib.sha256(f"{self.content_hash} {start} {stop} ".encode())
 
     def read(self, rows: Rows, columns: slice = ALL) -> Tensor:
-        """See `Table`."""
         first, end, _ = columns.indices(self.shape[1])
         read, position = [], first
         for start, stop, path, _ in self.parts():
@@ -166,7 +163,6 @@ class DerivedTable:
         self.content_hash = joined_hash(table.content_hash, name, *map(tensor_hash, tensors))
 
     def read(self, rows: Rows, columns: slice = ALL) -> Tensor:
-        """See `Table`."""
         return self.function(self.table.read(rows), columns)
 
 
@@ -195,7 +191,6 @@ class JoinedTable:
         self.content_hash = joined_hash("joined", *(table.content_hash for table in tables))
 
     def read(self, rows: Rows, columns: slice = ALL) -> Tensor:
-        """See `Table`."""
         return torch.cat([table.read(rows) for table in self.tables], dim=1)[:, columns]
 
 
@@ -206,7 +201,6 @@ def row_slices(num_rows: int, size: int = ROWS) -> Iterator[slice]:
 
 
 def joined_hash(*parts: str) -> str:
-    """One hash of several names or hashes."""
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
@@ -222,7 +216,6 @@ def _part(array: NDArray[Any], rows: Rows, columns: slice) -> NDArray[np.float32
 
 
 def features(graph: PackedGraph) -> ArrayTable:
-    """The features of a packed graph."""
     return ArrayTable(lambda: graph.array("x"), graph.header["arrays"]["x"]["sha256"])
 
 

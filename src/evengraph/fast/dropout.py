@@ -76,7 +76,6 @@ def _device_dropout(x: Tensor, rate: float, share: Share | None) -> Tensor:
 
 
 def _batch_shape(x: Tensor, share: Share) -> tuple[int, ...]:
-    """The shape that the whole batch has."""
     return *x.shape[:-2], share[1], x.shape[-1]
 
 

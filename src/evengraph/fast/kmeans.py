@@ -74,13 +74,11 @@ def _means(x: Tensor, assignment: Tensor, k: int) -> Tensor:
 
 
 def _sizes(assignment: Tensor, k: int) -> Tensor:
-    """Rows of each cluster, (R, K)."""
     sizes = assignment.new_zeros(len(assignment), k)
     return sizes.scatter_add_(1, assignment, torch.ones_like(assignment))
 
 
 def _nearest(x: Tensor, norms: Tensor, means: Tensor) -> tuple[Tensor, Tensor]:
-    """Nearest mean of each row and the squared distance to it."""
     half = (means.square().sum(2) / 2).unsqueeze(1)  # (R, 1, K)
     rows = max(CHUNK // half.numel(), 1)
     parts = [
@@ -124,5 +122,4 @@ def _distances(x: Tensor, norms: Tensor, rows: Tensor) -> Tensor:
 
 
 def _rows(x: Tensor, rows: Tensor) -> Tensor:
-    """Selected rows of each set."""
     return x.gather(1, rows.unsqueeze(2).expand(-1, -1, x.shape[2]))

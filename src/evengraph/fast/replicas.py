@@ -78,7 +78,6 @@ def fit_as_batch(method: Any, task: Task, seed: int) -> bool:
 
 
 def runs_in_memory(fit: Fit) -> int:
-    """How many runs like this one fit into memory."""
     graph, method = fit.task.graph, fit.method
     width = 2 * method.hidden
     numbers = (graph.num_features + width) * width + graph.num_nodes * width
@@ -256,7 +255,6 @@ def _keep_where(chosen: Tensor, sources: Sequence[Tensor], targets: Sequence[Ten
 def _keep_rows(
     batch: Batch, optimizer: torch.optim.Optimizer, rows: Sequence[int]
 ) -> torch.optim.Adam:
-    """Go on with some of the runs; returns their optimizer."""
     before = list(batch.net.parameters())
     batch.keep(rows)
     after = adam(batch.net, batch.method.learning_rate, batch.method.weight_decay)

@@ -69,7 +69,6 @@ def _check(entries: int) -> None:
 
 
 def _chunk_counts(pointers: Tensor) -> Tensor:
-    """Number of chunks of each row."""
     return (pointers.diff() + CHUNK_ENTRIES - 1) // CHUNK_ENTRIES
 
 

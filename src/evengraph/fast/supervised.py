@@ -39,7 +39,6 @@ class SupervisedBatch(Batch):
         )
 
     def network(self, method: Any) -> nn.Module:
-        """The method's."""
         method.net_ = net = method._new_network()
         return net  # type: ignore[no-any-return]
 

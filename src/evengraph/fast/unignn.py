@@ -92,7 +92,6 @@ def is_due(epoch: int, every: int) -> bool:
 
 
 def logits(method: Any, graph: Data) -> Tensor:
-    """Logits of all nodes, (N, C)."""
     net, inputs, find = inputs_and_clusters(method, graph)
     result: Tensor = net(inputs, find)
     return result
@@ -500,11 +499,9 @@ class UnifiedBatch(Batch):
             net.store(0, torch.stack([found[one] for one in seeds]))
 
     def network(self, method: Any) -> nn.Module:
-        """The quick network of new weights."""
         return UnifiedNetwork(method, method._new_network())
 
     def class_weights(self, task: Task) -> Tensor:
-        """As in a single run."""
         return labelled_weights(self.method, task.class_counts)
 
     def epoch(self) -> tuple[Tensor, Tensor]:

@@ -149,7 +149,7 @@ def inspect_graph(
         ),
         degrees=count_degrees(neighbours),
         components=count_components(component, known),
-        reach=measure_reach(neighbours, component, labels, known, len(names), hops),
+        reach=measure_reach(neighbours, labels, known, len(names), hops),
         features=features,
         leaks=tuple(leaks),
     )

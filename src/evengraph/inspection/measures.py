@@ -160,17 +160,10 @@ class Reach:
     per_class: tuple[tuple[int, ...], ...]  # within 1, 2, ... hops of a label of the class
     any_class: tuple[int, ...]  # within 1, 2, ... hops of any labelled node
     beyond: int  # further than `hops` from every labelled node
-    never_per_class: tuple[int, ...]  # without a path to a labelled node of the class
-    never: int  # without a path to any labelled node
 
 
 def measure_reach(
-    neighbours: Neighbours,
-    component: Ints,
-    labels: Ints,
-    labelled: Bools,
-    num_classes: int,
-    hops: int,
+    neighbours: Neighbours, labels: Ints, labelled: Bools, num_classes: int, hops: int
 ) -> Reach:
     """Search breadth-first from the labelled nodes of 64 classes at once: one bit per class."""
     if hops < 1:
@@ -196,20 +189,12 @@ def measure_reach(
         per_class += [tuple(column) for column in counts.T.tolist()]
     within = tuple(near[:, others].sum(1).tolist())
     nodes = int(others.sum())
-    sizes = np.bincount(component[others], minlength=int(component.max()) + 1)
-
-    def outside(members: Bools) -> int:
-        """Nodes whose component holds none of the members."""
-        return int(sizes.sum() - sizes[np.unique(component[members])].sum())
-
     return Reach(
         hops=hops,
         nodes=nodes,
         per_class=tuple(per_class),
         any_class=within,
         beyond=nodes - within[-1],
-        never_per_class=tuple(outside(labelled & (labels == c)) for c in range(num_classes)),
-        never=outside(labelled),
     )
 
 

@@ -376,7 +376,6 @@ class StoreJournal(Journal):
         return [job for job in jobs if _spec(job).key in keys]
 
     def save(self, job: Job, result: Result) -> None:
-        """Save a result as a row."""
         Store(self.path).add(self.row(_spec(job), result))
 
     def release(self) -> None:
@@ -392,7 +391,6 @@ class StoreJournal(Journal):
         return None
 
     def row(self, spec: JobSpec, result: Result) -> Row:
-        """The row of a result."""
         environment = _environment(self.device)
         if isinstance(result, Failure):
             reason = f"{result.kind}: {result.reason}" if result.kind else result.reason

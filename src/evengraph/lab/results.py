@@ -31,7 +31,6 @@ class Estimate(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """Mean over seeds."""
         return fmean(self.values)
 
     @property
@@ -91,16 +90,13 @@ class Cell:
 
     @property
     def size(self) -> int:
-        """Number of runs."""
         return len(self.rows) or len(next(iter(self._metrics.values()), ()))
 
     def by_seed(self, metric: str) -> dict[int, float]:
-        """Value of the metric for each seed."""
         seeds = (row.job.seed for row in self.rows)
         return dict(zip(seeds, self._metrics[metric], strict=True))
 
     def values(self, metric: str) -> list[float]:
-        """Values of the metric, one per run."""
         return list(self._metrics[metric])
 
     @cached_property
@@ -108,7 +104,6 @@ class Cell:
         return {name: fmean(values) for name, values in self._metrics.items()}
 
     def mean(self, metric: str) -> float:
-        """Mean over seeds."""
         return self._means[metric]
 
     def deviation(self, metric: str) -> float:
@@ -163,7 +158,6 @@ class ExperimentResults:
 
     @property
     def settings(self) -> list[str]:
-        """Names of the settings, in order."""
         return list(dict.fromkeys(cell.setting for cell in self.cells))
 
     @cached_property
@@ -182,27 +176,18 @@ class ExperimentResults:
 
     @property
     def has_paper(self) -> bool:
-        """Whether any cell has a published result."""
         return any(cell.paper for cell in self.cells)
 
     @property
     def labels(self) -> list[str]:
-        """Names of the methods and variants, in order."""
         return list(dict.fromkeys(cell.label for cell in self.cells))
 
     @property
     def reference(self) -> str:
         """Method that the others are compared with: the first tuned, highlighted, or of all."""
         tuned = [cell.label for cell in self.cells if cell.selected]
-        return next(iter(tuned or self._with_role("highlight") or self.labels), "")
-
-    @property
-    def baseline(self) -> str:
-        """First method with the role of the baseline, or else the first of all."""
-        return next(iter(self._with_role("baseline") or self.labels), "")
-
-    def _with_role(self, role: str) -> list[str]:
-        return [cell.label for cell in self.cells if cell.role == role]
+        highlighted = [cell.label for cell in self.cells if cell.role == "highlight"]
+        return next(iter(tuned or highlighted or self.labels), "")
 
     def complete_settings(self) -> list[str]:
         """Settings in which every method was run."""

@@ -319,7 +319,6 @@ class Holder(NamedTuple):
 
 
 def this_process() -> Claimant:
-    """The calling process."""
     return Claimant(socket.gethostname(), os.getpid())
 
 
@@ -457,7 +456,6 @@ class Store:
             return {row[0]: row[1:] for row in rows}
 
     def count(self) -> int:
-        """Number of rows."""
         with self._file.read() as base:
             (count,) = base.execute("SELECT count(key) FROM runs").fetchone()
         return int(count)
@@ -543,5 +541,4 @@ class Store:
         return [Holder(claimant, max(seen), len(seen)) for claimant, seen in claims.items()]
 
     def running(self) -> int:
-        """Number of jobs claimed by living processes."""
         return sum(holder.jobs for holder in self.holders())

@@ -72,7 +72,6 @@ def selected_text(cell: Cell) -> str:
 
 
 def ranks_title(results: ExperimentResults) -> str:
-    """Heading of the table of ranks."""
     return f"Mean rank over {plural(len(results.complete_settings()), 'setting')} (1 is best)"
 
 

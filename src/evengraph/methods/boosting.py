@@ -23,7 +23,6 @@ from evengraph.methods.bases.saving import checked
 from evengraph.metrics.multiclass import validation_score
 from evengraph.ops.context import (
     PLACE_COLUMNS,
-    held_out_label_columns,
     label_columns,
     label_width,
     place_columns,
@@ -278,8 +277,8 @@ class Boosting(Method):
         """Columns of a node's place and of the labels around it; to learn from, without its own."""
         if not self.context_width:
             return torch.empty(graph.num_nodes, 0, device=graph.x.device)
-        columns = held_out_label_columns if learning else label_columns
-        found = columns(graph, *self._known_labels(graph), self.num_classes_, self.links_)
+        known, sizes = self._known_labels(graph), (self.num_classes_, self.links_)
+        found = label_columns(graph, *known, *sizes, held_out=learning)
         return torch.cat([place_columns(graph), found], dim=1)
 
     def _logits(self, graph: Data) -> Tensor:

@@ -70,7 +70,6 @@ class LabelPropagation(Method):
 
     @property
     def uses_labels(self) -> bool:
-        """Always: nothing else is used."""
         return True
 
     def _fit(self, task: Task) -> None:

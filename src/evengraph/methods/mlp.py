@@ -35,7 +35,6 @@ class MLP(NetworkMethod):
 
     @property
     def uses_graph(self) -> bool:
-        """Never."""
         return False
 
     def _propagation(self, graph: Data) -> Sparse:

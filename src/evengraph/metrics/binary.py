@@ -24,12 +24,10 @@ class Curve(NamedTuple):
 
     @property
     def positives(self) -> Tensor:
-        """Number of positive nodes."""
         return self.true_positives[-1]
 
     @property
     def negatives(self) -> Tensor:
-        """Number of negative nodes."""
         return self.false_positives[-1]
 
 
@@ -140,7 +138,6 @@ def flagged(scores: Tensor, threshold: float) -> Tensor:
 
 
 def f1_at(positive: Tensor, scores: Tensor, threshold: float) -> float:
-    """F1 of the positive class at a threshold."""
     if math.isnan(threshold):
         return math.nan
     chosen, positive = flagged(scores, threshold), positive.bool()

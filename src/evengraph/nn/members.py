@@ -125,7 +125,6 @@ class Components(nn.Module):
 
     @property
     def width(self) -> int:
-        """Number of components."""
         return self.centre.numel()
 
     def forward(

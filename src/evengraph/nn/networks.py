@@ -215,7 +215,6 @@ class _Network(nn.Module, ABC):
         self.noise: Noise | None = None
 
     def forward(self, x: Tensor | Sparse, propagation: Propagation) -> Tensor:
-        """Logits of all nodes, without dropout."""
         return self.classify(self.encoder(x, propagation), propagation)
 
     def embed(self, first: Tensor, *, dropout: bool = False, share: Share | None = None) -> Tensor:

@@ -58,7 +58,6 @@ class OnnxGraph:
         return name
 
     def concatenate(self, values: Sequence[str]) -> str:
-        """Columns side by side."""
         return values[0] if len(values) == 1 else self.apply("Concat", *values, axis=1)
 
     def linear(self, rows: str, weight: Tensor, bias: Tensor) -> str:
@@ -72,7 +71,6 @@ class OnnxGraph:
         return rows
 
     def scaled(self, rows: str, scaling: Scaling) -> str:
-        """Scaled columns."""
         centre, scale = self.constant(scaling.centre), self.constant(scaling.scale)
         rows = self.apply("Div", self.apply("Sub", rows, centre), scale)
         limit = torch.where(scaling.spread, FAR, torch.finfo(torch.float32).max)
@@ -80,7 +78,6 @@ class OnnxGraph:
         return self.apply("Min", self.apply("Max", rows, low), high)
 
     def softmax(self, logits: str) -> str:
-        """Probabilities from logits."""
         return self.apply("Softmax", logits, axis=1)
 
     def weighted_mean(self, values: Sequence[str], weights: Sequence[float]) -> str:

@@ -137,7 +137,13 @@ def _closed_paths(left: Any, up: Any) -> Any:
 
 
 def label_columns(
-    graph: Data, nodes: Tensor, labels: Tensor, num_classes: int, num_links: int = 0
+    graph: Data,
+    nodes: Tensor,
+    labels: Tensor,
+    num_classes: int,
+    num_links: int = 0,
+    *,
+    held_out: bool = False,
 ) -> Tensor:
     """Of every node, how often each class is known around it, (N, L).
 
@@ -146,19 +152,13 @@ def label_columns(
     the logarithm less its mean over classes. For every link (`ops.links`), the share among those
     that share the node's value. Two classes need one column of each.
 
+    To learn from, with `held_out`, a labelled node has columns that its label is not part of:
+    labelled nodes are divided into parts, every class evenly, and each is described by the others.
+
     Cost: O(E C) for each of a few steps.
     """
-    return _label_columns(graph, nodes, labels, num_classes, num_links, None)
-
-
-def held_out_label_columns(
-    graph: Data, nodes: Tensor, labels: Tensor, num_classes: int, num_links: int = 0
-) -> Tensor:
-    """`label_columns` to learn from: a labelled node has columns that its label is not part of.
-
-    Labelled nodes are divided into parts, every class evenly, and each part is described by the
-    labels of the others.
-    """
+    if not held_out:
+        return _label_columns(graph, nodes, labels, num_classes, num_links, None)
     part = torch.empty_like(labels, device="cpu")
     for label in range(num_classes):
         members = (labels.cpu() == label).nonzero().squeeze(1)

@@ -96,7 +96,6 @@ class Sparse:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
         rows, columns = self.matrix.shape
         return rows, columns
 

@@ -23,7 +23,6 @@ class Trees(NamedTuple):
     roots: Tensor  # (T,)
 
     def first(self, count: int) -> Trees:
-        """The first trees only."""
         if count >= self.roots.numel():
             return self
         end = int(self.roots[count])

@@ -115,7 +115,6 @@ def check_class_size(
 
 
 def check_sizes(**sizes: int) -> None:
-    """Sizes must be at least 1."""
     for name, size in sizes.items():
         if size < 1:
             raise ValueError(f"{name} must be at least 1, got {size}.")

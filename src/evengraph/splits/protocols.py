@@ -61,7 +61,6 @@ class Step:
         minority_size(self.train_per_class, self.ratio)
 
     def __call__(self, graph: Data, *, seed: int) -> Task:
-        """Split the graph."""
         num_classes = count_classes(graph)
         _check_minority(self.minority, num_classes)
         sizes = torch.bincount(graph.y[graph.y >= 0], minlength=num_classes)
@@ -102,7 +101,6 @@ class PublicStep:
         _check_ratio(self.ratio)
 
     def __call__(self, graph: Data, *, seed: int) -> Task:
-        """Split the graph."""
         if "train_mask" not in graph:
             masks = "train_mask, val_mask, test_mask"
             raise ValueError(f"The split protocol publicstep needs a public split ({masks}).")
@@ -181,7 +179,6 @@ class LongTail:
         check_sizes(val_per_class=self.val_per_class, test_per_class=self.test_per_class)
 
     def __call__(self, graph: Data, *, seed: int) -> Task:
-        """Split the graph."""
         num_classes = count_classes(graph)
         stream = random.Random(seed)
         if "val_mask" in graph:
@@ -256,7 +253,6 @@ class Natural:
         check_shares(train=self.train, val=self.val)
 
     def __call__(self, graph: Data, *, seed: int) -> Task:
-        """Split the graph."""
         stream, parts = random.Random(seed), []
         for label in range(count_classes(graph)):
             nodes = shuffled_nodes(graph, label, stream, required=3, purpose=ALL)
@@ -289,7 +285,6 @@ class Folds:
             raise ValueError(f"val must lie {bounds}, got {self.val}.")
 
     def __call__(self, graph: Data, *, seed: int) -> Task:
-        """Split the graph."""
         partition, fold = divmod(seed, self.folds)
         stream, parts = random.Random(partition), []
         start = 0  # fold of the first node of a class; it moves on, so that folds have equal sizes
@@ -328,7 +323,6 @@ class Given:
         check_shares(val=self.val)
 
     def __call__(self, graph: Data, *, seed: int) -> Task:
-        """Split the graph."""
         masks = {name: node_mask(graph, name) for name in ("train", "val", "test")}
         for name in ("train", "test"):
             if masks[name] is None:
@@ -374,7 +368,6 @@ class SemiSupervised:
         check_sizes(positives=self.positives, negatives=self.negatives)
 
     def __call__(self, graph: Data, *, seed: int) -> Task:
-        """Split the graph."""
         num_classes = count_classes(graph)
         if num_classes != 2:
             raise ValueError(f"semisupervised is for two classes, this graph has {num_classes}.")
@@ -423,7 +416,6 @@ class ByTime:
         check_sizes(windows=self.windows)
 
     def __call__(self, graph: Data, *, seed: int) -> Task:
-        """Split the graph."""
         if "time" not in graph:
             raise ArgumentError(
                 "The split protocol bytime needs the time of every node (graph.time); name a time "

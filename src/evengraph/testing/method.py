@@ -37,7 +37,6 @@ def expect(condition: bool | Tensor, message: str) -> None:
 
 
 def expect_equal(first: Tensor, second: Tensor, message: str) -> None:
-    """Expect the same bits."""
     expect(torch.equal(first, second), message)
 
 
@@ -150,7 +149,6 @@ class MethodContract:
         expect_equal(again, self._predict(task), "predicting another graph changes the method.")
 
     def a_fitted_method_can_be_pickled(self) -> None:
-        """A pickled copy predicts the same."""
         method = self._fit(task := small_task())
         copy = pickle.loads(pickle.dumps(method))
         for graph in (task.graph, small_task(seed=2).graph):
@@ -208,7 +206,6 @@ class MethodContract:
         expect_equal(found[0], found[1], "the caller's random state influences the result.")
 
     def the_task_is_unchanged(self) -> None:
-        """`fit` writes into neither the graph nor the masks."""
         task, untouched = small_task(), small_task()
         self._fit(task).predict_proba(task.graph)
         expect(task.graph.keys() == untouched.graph.keys(), "the graph has other attributes.")
@@ -276,16 +273,13 @@ class MethodContract:
             expect(field.default is not dataclasses.MISSING, f"{field.name} has no default.")
 
     def unknown_parameters_are_rejected(self) -> None:
-        """A misspelt parameter is an error."""
         words = "unexpected keyword argument 'hiden'"
         expect_error(TypeError, words, lambda: self._make(hiden=3))
 
     def parameters_show_in_the_repr(self) -> None:
-        """The repr shows the parameters."""
         expect(f"max_epochs={EPOCHS}" in repr(self._make()), f"the repr is {self._make()!r}.")
 
     def predicting_before_fitting(self) -> None:
-        """The error says to call fit."""
         words = f"{self.cls.title} is not fitted yet; call fit"
         expect_error(RuntimeError, words, lambda: self._make().predict_proba(small_task().graph))
 

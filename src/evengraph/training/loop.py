@@ -75,13 +75,11 @@ class History:
         return {name: getattr(self, name) for name in CONTINUED}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
         for name in CONTINUED:
             setattr(self, name, state[name])
 
     @property
     def epochs(self) -> int:
-        """Number of steps taken."""
         return max(len(self.loss) - 1, 0)
 
 
@@ -233,7 +231,6 @@ class Step:
         return torch.stack([self.loss.detach(), score.to(self.loss)]).tolist()
 
     def update(self) -> None:
-        """Take a step."""
         self.loss.sum().backward()
         del self.loss  # frees the autograd graph
         self.optimizer.step()
@@ -268,12 +265,10 @@ class RecordedStep:
             weight.grad = gradient  # overwritten by every replay
 
     def evaluate(self) -> Any:
-        """Loss and score, or those of all runs of a batch."""
         self.graph.replay()
         return self.values.tolist()
 
     def update(self) -> None:
-        """Take a step."""
         self.optimizer.step()
 
 

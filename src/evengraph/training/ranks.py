@@ -89,7 +89,6 @@ class Ranks:
         return slice(self.rank, total, self.size)
 
     def part(self, nodes: Tensor) -> Part:
-        """The rows of a batch that this process has."""
         if self.is_alone:
             return Part(nodes, nodes, None, len(nodes))
         index = (nodes % self.size == self.rank).nonzero().squeeze(1)
@@ -141,7 +140,6 @@ class Ranks:
         self.wait()
 
     def wait(self) -> None:
-        """Wait until all processes are here."""
         if not self.is_alone:
             dist.barrier()
 
@@ -251,7 +249,6 @@ class _Forward(nn.Module):
         self.module, self.epoch = module, epoch
 
     def forward(self) -> tuple[Tensor, Tensor]:
-        """Loss and score."""
         return self.epoch()
 
 
@@ -319,7 +316,6 @@ class MemoryRows:
 
     @property
     def device(self) -> torch.device:
-        """Where the rows are."""
         return self.rows.device
 
     @cached_property
@@ -333,11 +329,9 @@ class MemoryRows:
         return self.rows[..., part.rows, :], self.task.graph.y[part.nodes]
 
     def advance(self) -> Shard:
-        """All rows."""
         return self._shard
 
     def validation(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """All validation rows at once."""
         yield self._validation
 
     def state_dict(self) -> dict[str, Any]:

@@ -690,7 +690,6 @@ class Committee(NamedTuple):
         return cls(torch.cat([part.probabilities for part in committees]), torch.cat(parts))
 
     def to(self, device: torch.device) -> Committee:
-        """The same committee on a device."""
         return Committee(*(part.to(device) for part in self))
 
     def interval(self, classes: Tensor, share: float = 0.8) -> tuple[Tensor, Tensor]:

@@ -105,7 +105,6 @@ class EnlargedGraph:
         return bool(matching_signatures(signatures, self.signatures).all())
 
     def state(self) -> dict[str, Tensor]:
-        """Tensors to save."""
         if self.signatures is None:
             assert self.graph is not None
             self.signatures = node_signatures(self.graph.x, self.graph.edge_index)
