@@ -414,7 +414,7 @@ def test_scores_are_from_before_refitting_and_the_threshold_from_after():
     other, again = assess(selection, source, refit=True)
     assert same is once
     assert plain.refit is None
-    assert plain.test_scores == again.test_scores == once.record.metrics
+    assert plain.test == again.test == once.record.metrics
     assert again.refit is not None
     assert not torch.equal(other.probabilities, once.probabilities)
     expected = other.method.predict_proba(once.task.graph)
