@@ -26,7 +26,7 @@ from evengraph.pipeline.model_info import (
     TrainedOn,
     TrainingStatistics,
     all_labels,
-    as_pair,
+    as_arguments,
     build_new_nodes,
     load_model,
     open_new_nodes,
@@ -545,14 +545,15 @@ def test_training_tables_are_found_or_asked_for(info, tmp_path):
         training_paths(info)
     nodes.touch()
     edges.touch()
-    assert training_paths(info) == (str(nodes), str(edges))
+    unset = {"tables": None, "lists": None}
+    assert training_paths(info) == {"data": str(nodes), "edges": str(edges)} | unset
     comma = tmp_path / "a,b.csv"
     comma.touch()
     info = ModelInfo(trained_on=TrainedOn(str(nodes), {"edges": str(comma)}))
-    assert training_paths(info) == (str(nodes), str(comma))
+    assert training_paths(info)["edges"] == str(comma)
     with pytest.raises(ValueError, match="known must be given"):
         training_paths(ModelInfo(trained_on=TrainedOn(str(nodes), {"edges": ""})))
-    assert as_pair("folder") == ("folder", None)
+    assert as_arguments("folder") == {"data": "folder", "edges": None, "tables": None}
 
 
 @pytest.mark.parametrize("options", [{"directed": True}, {"type": "way"}, {"weight": "strength"}])

@@ -538,14 +538,14 @@ def test_it_is_found_beside_the_tables(folder):
     same = open_graph(folder / "nodes.csv", edges=folder / "edges.csv", label="kind", drop=["code"])
     assert same.graph.x.tolist() == own.graph.x.tolist()
     (folder / "features.json").write_text(json.dumps({"0": [1], "2": [2]}))
-    nodes, _ = read_tables(folder)
+    nodes, *_ = read_tables(folder)
     assert nodes["features.json"].dropna().to_dict() == {0: [1], 2: [2]}
     (folder / "other.json").write_text(json.dumps({"10": [1], "11": [1], "99": [1]}))
-    nodes, _ = read_tables(folder, lists=folder / "other.json")
+    nodes, *_ = read_tables(folder, lists=folder / "other.json")
     assert nodes.set_index("id")["features.json"].dropna().to_dict() == {"10": [1], "11": [1]}
     assert nodes.attrs["notes"] == ["other.json: 1 key of 3 left out: no such id."]
     frames = pd.read_csv(folder / "nodes.csv"), pd.read_csv(folder / "edges.csv")
-    nodes, _ = read_tables(*frames, folder / "other.json")
+    nodes, *_ = read_tables(*frames, folder / "other.json")
     assert nodes["features.json"].notna().sum() == 2
     assert "features.json" not in read_tables(*frames)[0]
 
@@ -568,7 +568,7 @@ def test_row_numbers_and_keys_of_other_nodes(folder):
     (folder / "nodes.csv").write_text("id,rank,kind\n" + "\n".join(rows) + "\n")
     (folder / "edges.csv").write_text("source,target\nn10,n11\nn12,n13\n")
     (folder / "features.json").write_text(json.dumps({str(i): [i] for i in range(30)}))
-    nodes, _ = read_tables(folder)
+    nodes, *_ = read_tables(folder)
     assert nodes["features.json"].tolist() == [[i] for i in range(30)]
     (folder / "features.json").write_text(json.dumps({"x": [1], "y": [2]}))
     own = open_graph(folder, label="kind")

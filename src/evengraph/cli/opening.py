@@ -237,5 +237,5 @@ def predict_words(data: str, columns: Columns) -> list[str]:
     if is_packed(Path(data).expanduser()):
         return []
     edges = [columns["edges"]] if "edges" in columns else []
-    lists = ["--lists", columns["lists"]] if "lists" in columns else []
-    return [data, *edges, *lists]
+    names = [name for name in ("tables", "lists") if name in columns]
+    return [data, *edges, *(word for name in names for word in (f"--{name}", columns[name]))]

@@ -284,6 +284,8 @@ Columns = dict[str, str]
 
 COLUMN_HELP = {
     "edges": "Edges table. Several, such as pays.csv,knows.csv, are edge types.",
+    "tables": "Tables of other kinds of nodes, such as devices.csv,cards.csv, that edges or "
+    "columns of ids lead to.",
     "label": "Label column.",
     "unlabelled": "Labels to treat as missing, such as unknown,-1.",
     "id": "Id column.",

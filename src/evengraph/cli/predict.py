@@ -128,10 +128,11 @@ HELP = {
     "model": "Folder that evengraph run --save wrote.",
     "data": "A folder with nodes.csv and edges.csv, a nodes table, or a graph file (.graphml, "
     ".npz, .pt).",
-    "edges": "Edges table, if DATA is a nodes table.",
+    "edges": "Edges table, if DATA is a nodes table; or several with commas between them.",
     "out": "A .csv or .parquet file; with --memory also .npy.",
     "known": "Known folder or nodes table that the new nodes are connected to.",
     "known_edges": "Edges table, if --known is a nodes table.",
+    "known_tables": "Tables of other kinds, if --known is a nodes table.",
     "calibrated": "Calibrate probabilities. Default for models saved by version 0.3 or later.",
     "top": "Two classes: also list this many of the most suspicious nodes, with reasons.",
     "prior": "Correct probabilities for class shares that differ from training: estimate, or the "
@@ -147,10 +148,12 @@ HELP = {
 def predict(
     model: Annotated[Path, Argument(help=HELP["model"])],
     data: Annotated[Path, Argument(help=HELP["data"])],
-    edges: Annotated[Path | None, Argument(help=HELP["edges"])] = None,
+    edges: Annotated[str | None, Argument(help=HELP["edges"])] = None,
     to: Annotated[Path, Option("--out", help=HELP["out"])] = Path("predictions.csv"),
     known: Annotated[str | None, Option(help=HELP["known"], metavar="PATH")] = None,
     known_edges: Annotated[str | None, Option(help=HELP["known_edges"])] = None,
+    tables: Annotated[str | None, Option(help=COLUMN_HELP["tables"])] = None,
+    known_tables: Annotated[str | None, Option(help=HELP["known_tables"])] = None,
     lists: Annotated[Path | None, Option(help=COLUMN_HELP["lists"])] = None,
     calibrated: Annotated[
         bool | None, Option("--calibrated/--no-calibrated", help=HELP["calibrated"])
@@ -201,16 +204,16 @@ def predict(
     check_folder(to.parent)
     if known is None and known_edges is not None:
         raise ValueError("--known-edges goes with --known, which names the nodes table.")
-    needs_edges = known_edges is None and not table_model.info.columns.link
+    linked = table_model.info.columns.link or table_model.info.columns.kinds
+    needs_edges = known_edges is None and not linked
     if known is not None and needs_edges and table_suffix(Path(known)):
         raise ValueError(f"--known-edges must name the edges table that belongs to {known}.")
-    tables = None if known is None else (known, known_edges)
+    before = None if known is None else (known, known_edges, known_tables)
+    given: dict[str, Any] = {"known": before, "only_unlabelled": only_unlabelled, "lists": lists}
     try:
-        new = table_model.open(
-            data, edges, known=tables, only_unlabelled=only_unlabelled, lists=lists
-        )
+        new = table_model.open(data, edges, tables=tables, **given)
     except UnknownNodeError as error:
-        if tables is not None:
+        if before is not None:
             raise
         hint = "Nodes of the known graph? Name its folder with --known."
         raise ValueError(f"{error} {hint}") from None

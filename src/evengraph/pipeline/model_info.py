@@ -35,6 +35,7 @@ from evengraph.tables.cells import (
 )
 from evengraph.tables.columns import edge_ends
 from evengraph.tables.edges import edge_rows, id_index
+from evengraph.tables.kinds import Step
 from evengraph.tables.notes import Notes
 from evengraph.tables.open import is_graph_file, open_graph_file, read_tables
 
@@ -187,8 +188,8 @@ OUTPUTS = (
 )
 """Columns of predictions, which an id cannot be called like; nor `p_<class>`, `score_<class>`."""
 
-Tables = tuple[Any, Any]
-"""A nodes table and an edges table."""
+Tables = tuple[Any, ...]
+"""A nodes table, an edges table and perhaps `OtherTables`."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -240,7 +241,7 @@ def build_new_nodes(
     A known node that is given again is predicted with its new row, and with all edges.
     """
     if known is None:
-        return NewNodes(tables=build_graph(*new, columns, encoder), rows=slice(None))
+        return NewNodes(tables=_built(new, columns, encoder), rows=slice(None))
     if not len(new[0]):
         name = table_name(new[0], "nodes")
         raise ValueError(f"{name} has no rows; at least one new node is needed.")
@@ -266,12 +267,20 @@ def build_new_nodes(
             source, target = edge_ends(new[1], columns, Notes())
             edge_rows(new[1][source], new[1][target], ids, table_name(new[1], "edges"))
     joined = pandas.concat(edges, ignore_index=True) if edges else None
-    tables = build_graph(nodes, joined, columns, encoder)
+    others = known[2:]
+    if columns.kinds:
+        others = (known[2].joined(new[2], [Step(*item) for item in columns.kinds]),)
+    tables = _built((nodes, joined, *others), columns, encoder)
     if encoder.structural or encoder.edges is not None:
         # features that new edges would change stay as in training, so that known nodes are found
         same = np.setdiff1d(np.arange(count), rows)
-        tables.graph.x[same] = build_graph(*known, columns, encoder).graph.x[same]
+        tables.graph.x[same] = _built(known, columns, encoder).graph.x[same]
     return NewNodes(tables=tables, rows=rows, attached=True)
+
+
+def _built(tables: Tables, columns: TableColumns, encoder: FeatureEncoder) -> TableGraph:
+    nodes, edges, *others = tables
+    return build_graph(nodes, edges, columns, encoder, *others)
 
 
 class Refit(NamedTuple):
@@ -337,6 +346,8 @@ class ModelInfo:
         """Raise ValueError if the parts, read from a file, do not fit the model or one another."""
         if self.statistics is not None:
             self.statistics.check(num_features, num_classes)
+        if any(len(step) != len(Step._fields) for step in self.columns.kinds or ()):
+            raise SchemaError("must hold steps between tables", "columns.kinds")
         relations = self.columns.relations or ()
         if len(set(relations)) < len(relations):
             raise SchemaError("must be distinct names", "columns.relations")
@@ -470,6 +481,7 @@ def open_new_nodes(
     known: Any = None,
     only_unlabelled: bool = False,
     lists: str | Path | None = None,
+    tables: Any = None,
     columns: Mapping[str, str],
 ) -> NewNodes:
     """Encode new tables as those of training; the arguments are those of `TableModel.open`."""
@@ -483,37 +495,40 @@ def open_new_nodes(
     if info.encoder is None:
         raise ValueError("This model was trained on a graph and cannot encode tables.")
     roles = columns_of_new(info, columns)
-    known_tables = None if known is None else read_tables(*as_pair(known), columns=roles)
-    tables = read_tables(nodes, edges, lists, columns=roles)
-    new = build_new_nodes(tables, known_tables, roles, info.encoder)
+    known_tables = None if known is None else read_tables(**as_arguments(known), columns=roles)
+    given = read_tables(nodes, edges, lists, tables, columns=roles)
+    new = build_new_nodes(given, known_tables, roles, info.encoder)
     if not only_unlabelled:
         return new
-    return new.without(has_class(tables[0], info.columns.label, classes))
+    return new.without(has_class(given[0], info.columns.label, classes))
 
 
-def training_paths(info: ModelInfo) -> tuple[str | None, ...]:
-    """The paths of the training tables, and of a file of lists if one was named."""
+def training_paths(info: ModelInfo) -> dict[str, Any]:
+    """The paths of the training tables, as arguments of `read_tables`."""
     trained_on = info.trained_on
     if trained_on is None or trained_on.columns.get("edges") == "":  # in memory
         raise ArgumentError(
             "known must be given: the model was not trained on files.", argument="known"
         )
-    edges = trained_on.columns.get("edges")
-    lists = [trained_on.columns["lists"]] if "lists" in trained_on.columns else []
-    several = [] if edges is None or Path(edges).exists() else edges.split(",")
-    for path in (trained_on.data, *several, *lists):
+    parts = {name: trained_on.columns.get(name) for name in ("edges", "tables", "lists")}
+    listed = [part for part in parts.values() if part is not None]
+    several = [p for part in listed for p in ([part] if Path(part).exists() else part.split(","))]
+    for path in (trained_on.data, *several):
         if not Path(path).exists():
             raise ArgumentError(
                 f"{path} no longer exists; known must be the tables that the model was "
                 "trained on, a folder or a nodes and an edges table.",
                 argument="known",
             )
-    return trained_on.data, edges, *lists
+    return {"data": trained_on.data, **parts}
 
 
-def as_pair(known: Any) -> tuple[Any, ...]:
-    """Known tables as a pair: a folder has no edges table of its own."""
-    return known if isinstance(known, tuple) else (known, None)
+def as_arguments(known: Any) -> dict[str, Any]:
+    """Known tables as arguments of `read_tables`: nodes and edges, or a folder, or a dict."""
+    if isinstance(known, dict):
+        return dict(known)
+    data, edges, *tables = known if isinstance(known, tuple) else (known, None)
+    return {"data": data, "edges": edges, "tables": tables[0] if tables else None}
 
 
 def holds_integers(nodes: Any, label: str | None, classes: Sequence[str]) -> bool:

@@ -40,7 +40,7 @@ from evengraph.ops.context import (
 from evengraph.ops.sparse import neighbour_averages, undirected_adjacency
 from evengraph.pipeline.model_info import (
     NewNodes,
-    as_pair,
+    as_arguments,
     build_new_nodes,
     columns_of_new,
 )
@@ -69,7 +69,7 @@ class Scorer:
 
     Args:
         model: A `TableModel`, or the folder of one.
-        known: The known graph as in `TableModel.predict`: a folder, or a pair of tables.
+        known: The known graph as in `TableModel.predict`: a folder, or its tables.
 
     Attributes:
         whole: Titles of the methods that compute the whole graph for every request; empty if
@@ -83,8 +83,12 @@ class Scorer:
         if info.encoder is None:
             raise ValueError("This model was trained on a graph and cannot encode tables.")
         self.columns = columns_of_new(info, {})
-        self.known = read_tables(*as_pair(known), columns=self.columns)
-        built = build_graph(*self.known, self.columns, info.encoder)
+        nodes, edges, others = read_tables(**as_arguments(known), columns=self.columns)
+        self.known: tuple[Any, ...] = (nodes, edges)
+        built = build_graph(nodes, edges, self.columns, info.encoder, others)
+        self._others: dict[str, Any] = {}
+        if others is not None:
+            self._others = {"edges": others.edges, "tables": others.tables}
         self._graph = model_input(method, built.graph)
         pairs = method.weighted_members(built.graph) if isinstance(method, Auto) else [(method, 1)]
         self._members = pairs
@@ -112,11 +116,17 @@ class Scorer:
 
         Args:
             rows: The new nodes, a DataFrame or a list of dicts.
-            edges: Their edges among one another and to known nodes, likewise.
+            edges: Their edges among one another and to known nodes, likewise; by type if the
+                model has other tables.
             reasons: How many columns to name per row without which its class would be less
                 probable, each with that probability. Costs a prediction per column.
         """
-        nodes, links = _frame(rows), _frame(edges)
+        nodes = _frame(rows)
+        if self._others:
+            parts = {name: _frame(part) for name, part in (edges or {}).items()}
+            new = self.model.open(nodes, parts, known={"data": self.known[0], **self._others})
+            return self._answers(new, self.model.method_.predict_proba(new.tables.graph)[new.rows])
+        links = _frame(edges)
         if not len(links.columns):
             links = self.known[1].iloc[:0] if self.known[1] is not None else None
         near = self._near(nodes, links)

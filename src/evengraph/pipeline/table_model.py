@@ -35,7 +35,7 @@ from evengraph.pipeline.model_info import (
     TrainedOn,
     TrainingStatistics,
     all_labels,
-    as_pair,
+    as_arguments,
     holds_integers,
     load_model,
     open_new_nodes,
@@ -287,6 +287,7 @@ class TableModel:
         edges: Any = None,
         *,
         known: Any = None,
+        tables: Any = None,
         calibrated: bool | None = None,
         prior: str | Mapping[str, float] | None = None,
         abstain: float | None = None,
@@ -300,8 +301,10 @@ class TableModel:
         Args:
             nodes: A DataFrame or a path, a folder included; or a PyG graph, or what `open` gave.
             edges: The edges table, if `nodes` is a nodes table.
-            known: The known graph that new nodes are connected to: a folder, or a pair of tables.
-                New edges may refer to its nodes; only new nodes are predicted.
+            known: The known graph that new nodes are connected to: a folder, or nodes, edges and,
+                if there are, tables of other kinds. New edges may refer to its nodes; only new
+                nodes are predicted.
+            tables: New rows of other kinds, as in `open_graph`.
             calibrated: Whether probabilities are calibrated; by default they are, for models saved
                 by version 0.3 or later.
             prior: Correct probabilities for class shares that differ from training: a share for
@@ -331,6 +334,8 @@ class TableModel:
         """
         options = {"prior": prior, "abstain": abstain, "max_error": max_error, "align": align}
         options |= {"alerts": alerts, "coverage": coverage}
+        if tables is not None:
+            nodes, edges, known = self.open(nodes, edges, known=known, tables=tables), None, None
         found = self.predictions(nodes, edges, known=known, calibrated=calibrated, **options)
         if found.doubt:
             warn(found.doubt, stacklevel=2)
@@ -471,6 +476,7 @@ class TableModel:
         known: Any = None,
         only_unlabelled: bool = False,
         lists: str | Path | None = None,
+        tables: Any = None,
         **columns: str,
     ) -> NewNodes:
         """Encode new tables, to read their notes before predicting.
@@ -479,11 +485,13 @@ class TableModel:
             nodes: As in `predict`, and so are `edges` and `known`.
             only_unlabelled: Predict only nodes whose label column holds none of the classes.
             lists: As in `open_graph`, for the new nodes.
+            tables: New rows of other kinds, as in `open_graph`.
             columns: Names that differ from the training tables: id, source, target, weight, type
                 or edge_time.
         """
         self._check_fitted()
         options = {"known": known, "only_unlabelled": only_unlabelled, "lists": lists}
+        options["tables"] = tables
         return open_new_nodes(self.info, self.classes_, nodes, edges, columns=columns, **options)
 
     @property
@@ -545,8 +553,8 @@ class TableModel:
         """The graph of the known tables, by default those of training, which are read again."""
         if known is None and self._training_tables is not None:
             return self._training_tables
-        data, edges, *lists = as_pair(training_paths(self.info) if known is None else known)
-        return self.open(data, edges, lists=lists[0] if lists else None, **columns).tables
+        given = as_arguments(training_paths(self.info) if known is None else known)
+        return self.open(given.pop("data"), given.pop("edges"), **given, **columns).tables
 
     def _explained(
         self, nodes: Any, edges: Any, known: Any, columns: Mapping[str, Any]

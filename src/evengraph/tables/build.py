@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -23,6 +23,7 @@ from evengraph.tables.columns import (
     check_no_copy,
     encode_labels,
     feature_columns,
+    join_edges,
     label_candidates,
     normalize_table,
     note_mixed_columns,
@@ -43,7 +44,8 @@ from evengraph.tables.edges import (
     undirected_edges,
 )
 from evengraph.tables.feature_encoder import FeatureEncoder
-from evengraph.tables.links import LinkFeatures, group_codes, link_names
+from evengraph.tables.kinds import OtherTables, Step, find_steps
+from evengraph.tables.links import Groups, LinkFeatures, group_codes, has_lists, link_names, link_of
 from evengraph.tables.notes import Note, NoteKind, Notes
 
 
@@ -90,7 +92,12 @@ class TableGraph:
 
 @takes_columns
 def from_frames(
-    nodes: Any, edges: Any, *, encoder: FeatureEncoder | None = None, **columns: Any
+    nodes: Any,
+    edges: Any = None,
+    *,
+    tables: Mapping[str, Any] | None = None,
+    encoder: FeatureEncoder | None = None,
+    **columns: Any,
 ) -> TableGraph:
     """Build a graph from a table of nodes and a table of edges.
 
@@ -103,21 +110,36 @@ def from_frames(
 
     Args:
         nodes: A pandas DataFrame with one row per node.
-        edges: A pandas DataFrame with one row per edge.
+        edges: A pandas DataFrame with one row per edge; with `tables` also a dict of them by type.
+        tables: DataFrames of other kinds of nodes by name, such as devices, that edges or a column
+            of ids lead to. Their columns tell of the nodes; only `nodes` are predicted.
         encoder: A fitted encoder, to encode new rows as before; then `features` is not used, and
             there are labels only if `label` is named.
         columns: The fields of `TableColumns`: label, id, source, target and others.
     """
-    return build_graph(nodes, edges, TableColumns(**columns), encoder)
+    others = None
+    if tables is not None:
+        named = edges if isinstance(edges, Mapping) else {} if edges is None else {"edges": edges}
+        others, edges = OtherTables.of(tables, named, None), None
+    return build_graph(nodes, edges, TableColumns(**columns), encoder, others)
 
 
 @one_line_errors()
 def build_graph(
-    nodes: Any, edges: Any, columns: TableColumns, encoder: FeatureEncoder | None = None
+    nodes: Any,
+    edges: Any,
+    columns: TableColumns,
+    encoder: FeatureEncoder | None = None,
+    others: OtherTables | None = None,
 ) -> TableGraph:
     """Build a graph like `from_frames`, with its column arguments as one object."""
-    pandas = import_pandas()
+    pandas, notes, is_new, given = import_pandas(), Notes(), encoder is None, nodes
     columns = replace(columns, link=list(link_names(columns.link)) or None)
+    from_others = tuple[str, ...]()
+    if others is not None and isinstance(nodes, pandas.DataFrame):
+        nodes, edges, columns, from_others = _attach(nodes, others, columns, notes)
+        lacking = [] if encoder is None else [n for n in encoder.others if n not in nodes.columns]
+        nodes = nodes.assign(**dict.fromkeys(lacking))  # told by tables that are not given
     if edges is None and columns.link:  # the ends of none
         edges = pandas.DataFrame({"source": [], "target": []}, dtype=object)
     for name, table in (("nodes", nodes), ("edges", edges)):
@@ -127,7 +149,6 @@ def build_graph(
     table_of_nodes = table_name(nodes, "nodes")
     if not len(nodes):
         raise ValueError(f"{table_of_nodes} has no rows; at least one node is needed.")
-    notes, is_new = Notes(), encoder is None
     for text in nodes.attrs.get("notes", ()):
         notes.add(NoteKind.FEATURES, text)
     columns = resolve_columns(nodes, edges, columns, notes, guess=is_new)
@@ -142,7 +163,7 @@ def build_graph(
         times = read_times(nodes[columns.time], table_of_nodes, columns.date_order)
     links = undirected_edges(rows.source, rows.target, len(nodes), notes, rows.weight)
     if codes and times is None and not len(edges):
-        links = link_edges(codes)
+        links = link_edges(codes, len(nodes))
     links = links._replace(relations=make_relations(rows, len(nodes), columns))
     ends = {str(columns.source).lower(), str(columns.target).lower()}
     if not (columns.directed or ends <= USUAL_ENDS or "(source)" in ends):
@@ -159,6 +180,11 @@ def build_graph(
         if columns.label is None:
             candidates = label_candidates(nodes, columns.of_nodes.values())
         features, order = feature_columns(nodes, columns, notes), columns.date_order
+        features = [
+            name
+            for name in features
+            if name not in (columns.link or ()) or not has_lists(nodes[name])
+        ]
         has_edges = columns.features is None and len(rows.edges) > 0
         from_edges = EdgeFeatures.fit(rows.edges, columns, notes) if has_edges else None
         from_links = LinkFeatures.fit(nodes, features, columns) if codes else None
@@ -166,7 +192,7 @@ def build_graph(
         full = _with_made_columns(nodes, rows, codes, times, blank)
         names = [*features, *blank.made]
         encoder = FeatureEncoder.fit(full, names, edge_index=links.edge_index, date_order=order)
-        encoder = replace(encoder, edges=from_edges, links=from_links)
+        encoder = replace(encoder, edges=from_edges, links=from_links, others=from_others)
         notes += encoder.notes
         note_mixed_columns(nodes, features, encoder, notes)
     else:
@@ -176,16 +202,43 @@ def build_graph(
         notes.add(NoteKind.NO_LABEL, str(NoLabelError(candidates)))
     result = assemble(full, links, columns, encoder, notes, ids=ids.to_numpy())
     if codes and times is None:
-        link, row = np.nonzero(np.stack(codes) >= 0)
-        pairs = np.stack([link, row, np.stack(codes)[link, row]])
-        result.graph.link_index, result.graph.num_links = torch.from_numpy(pairs), len(codes)
+        found = [link_of(part) for part in codes]
+        parts = [
+            np.stack([np.full_like(one.nodes, i), one.nodes, one.values])
+            for i, one in enumerate(found)
+        ]
+        result.graph.link_index = torch.from_numpy(np.concatenate(parts, axis=1))
+        result.graph.num_links = len(codes)
         result.graph.links_only = not len(edges)
-    if is_new and columns.edge_time is not None and columns.time is not None:
-        name, order = table_name(edges, "edges"), columns.date_order
-        edge_times = torch.from_numpy(read_times(edges[columns.edge_time], name, order))
+    times_of = {} if others is None else others.times(columns.edge_time, columns.date_order)
+    if is_new and columns.time is not None and (columns.edge_time is not None or times_of):
         unfitted = replace(columns, relations=None)  # which were found in all edges
-        result.graph.timed_tables = TimedTables(nodes, edges, unfitted, edge_times)
+        if others is None:
+            name, order = table_name(edges, "edges"), columns.date_order
+            edge_times = read_times(edges[columns.edge_time], name, order)
+        else:
+            nodes, edges, edge_times = given, None, np.concatenate([*times_of.values()])
+        every = torch.from_numpy(edge_times)
+        result.graph.timed_tables = TimedTables(nodes, edges, unfitted, every, others, times_of)
     return replace(result, label_candidates=candidates)
+
+
+def _attach(
+    nodes: Any, others: OtherTables, columns: TableColumns, notes: Notes
+) -> tuple[Any, Any, TableColumns, tuple[str, ...]]:
+    """The nodes table with what other kinds tell of it, edges between nodes, columns and names."""
+    nodes, order = normalize_table(nodes, "nodes"), columns.date_order
+    if columns.kinds is None:
+        check_columns(nodes, columns.of_nodes.values(), "nodes")
+        steps, key = find_steps(nodes, others, columns.id, [*columns.of_nodes.values()], notes)
+        columns = replace(columns, id=key, kinds=[list(step) for step in steps])
+    steps = [Step(*item) for item in columns.kinds or ()]
+    nodes, made = others.attach(nodes, steps, order)
+    links = [*(columns.link or ()), *(s.name for s in steps if s.near == "" and not s.own)]
+    columns = replace(columns, link=list(dict.fromkeys(links)) or None)
+    own = others.own_edges(steps)
+    edges = join_edges(own, (columns.source, columns.target)) if len(own) > 1 else None
+    return nodes, next(iter(own.values()), None) if edges is None else edges, columns, made
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,6 +249,15 @@ class TimedTables:
     edges: Any
     columns: TableColumns
     edge_times: Tensor  # one for each row of the edges table, NaN for unknown
+    others: OtherTables | None = None  # with all edges, and their times by type
+    times: Mapping[str, Floats] = field(default_factory=dict)
+
+    def at(self, time: float) -> tuple[Any, Any]:
+        """Edges and other tables as they were then."""
+        if self.others is not None:
+            return None, self.others.until(time, self.times)
+        known = (self.edge_times <= time).numpy()  # not so for NaN
+        return self.edges[known].reset_index(drop=True), None
 
 
 _BUILT: WeakKeyDictionary[TimedTables, tuple[float, tuple[Data, Data]]] = WeakKeyDictionary()
@@ -209,19 +271,23 @@ def graphs_at(tables: TimedTables, time: float) -> tuple[Data, Data]:
     """
     latest, graphs = _BUILT.get(tables, (None, None))
     if graphs is None or latest != time:
-        known = (tables.edge_times <= time).numpy()  # not so for NaN
-        edges = tables.edges[known].reset_index(drop=True)
-        past = build_graph(tables.nodes, edges, tables.columns)
-        today = build_graph(tables.nodes, tables.edges, past.columns, past.encoder).graph
+        edges, others = tables.at(time)
+        past = build_graph(tables.nodes, edges, tables.columns, None, others)
+        now = tables.edges, past.columns, past.encoder, tables.others
+        today = build_graph(tables.nodes, *now).graph
         today.encoder, today.columns = past.encoder, past.columns
-        del past.graph.timed_tables
+        past.graph.pop("timed_tables", None)
         graphs = past.graph, today
         _BUILT[tables] = time, graphs
     return graphs
 
 
 def _with_made_columns(
-    nodes: Any, rows: EdgeRows, codes: Sequence[Ints], times: Floats | None, encoder: FeatureEncoder
+    nodes: Any,
+    rows: EdgeRows,
+    codes: Sequence[Ints | Groups],
+    times: Floats | None,
+    encoder: FeatureEncoder,
 ) -> Any:
     pandas, made = import_pandas(), dict[str, Floats]()
     for name in encoder.made:

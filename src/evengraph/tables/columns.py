@@ -83,6 +83,7 @@ class TableColumns:
         link: Columns of the nodes table whose equal values connect rows, such as card or device;
             several together as `product+month`. With `time`, to earlier rows alone.
         relations: Types of edges that became relations in training.
+        kinds: Which tables led to which others in training, as `tables.kinds.Step`.
     """
 
     id: str | None = None
@@ -100,6 +101,7 @@ class TableColumns:
     directed: bool = False
     link: Sequence[str] | None = None
     relations: Sequence[str] | None = None
+    kinds: Sequence[Sequence[str]] | None = None
 
     @property
     def of_nodes(self) -> dict[str, str]:
@@ -114,7 +116,7 @@ class TableColumns:
     @property
     def edge_options(self) -> dict[str, Any]:
         """What a model needs to connect the rows of new tables as in training, beside the ends."""
-        names = ["weight", "type", "edge_time", "directed", "relations", "link"]
+        names = ["weight", "type", "edge_time", "directed", "relations", "link", "kinds"]
         names += ["time", "date_order"] if self.link else []  # rows see earlier ones alone
         return {name: getattr(self, name) for name in names}
 
@@ -133,7 +135,7 @@ def takes_columns(function: F) -> F:
     roles = [
         inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default)
         for f in fields(TableColumns)
-        if f.name != "relations"
+        if f.name not in ("relations", "kinds")
     ]
     function.__signature__ = signature.replace(parameters=parameters + roles)  # type: ignore[attr-defined]
     return function

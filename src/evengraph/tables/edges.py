@@ -35,7 +35,7 @@ from evengraph.tables.cells import (
     to_signs,
 )
 from evengraph.tables.encoders import MIN_FREQUENCY_OF_FEW, Category, check_varies
-from evengraph.tables.links import link_of
+from evengraph.tables.links import Groups, link_of
 from evengraph.tables.notes import NoteKind, Notes
 from evengraph.tables.text import UselessColumnError
 
@@ -219,11 +219,11 @@ def undirected_edges(
     return Links(edge_index, torch.from_numpy(largest).float())
 
 
-def link_edges(codes: Sequence[Ints]) -> Links:
+def link_edges(codes: Sequence[Ints | Groups], num_nodes: int) -> Links:
     """A few edges among the rows of every value of each link."""
     parts = zip(*(link_of(part).edges() for part in codes), strict=True)
     source, target, weight = map(np.concatenate, parts)
-    return undirected_edges(source, target, len(codes[0]), Notes(), weight)
+    return undirected_edges(source, target, num_nodes, Notes(), weight)
 
 
 def read_weights(weights: Any, table: str, notes: Notes) -> tuple[Floats, Bools]:

@@ -61,6 +61,7 @@ class FeatureEncoder:
         plain: Columns that are features already, only imputed: name and median of each.
         edges: Columns that are made of the edges table first.
         links: Columns that are made of rows that share a value first.
+        others: Columns that tables of other kinds are made into first.
         notes: What was left out and why.
     """
 
@@ -70,6 +71,7 @@ class FeatureEncoder:
     plain: tuple[tuple[str, float], ...] = ()
     edges: EdgeFeatures | None = None
     links: LinkFeatures | None = None
+    others: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
 
     @classmethod
@@ -157,14 +159,15 @@ class FeatureEncoder:
     @property
     def of_rows(self) -> NDArray[np.bool_]:
         """Which features depend on their row alone, not on other rows or edges, (F,)."""
-        made = {n for e in self.columns if e.column in self.made for n in e.names}
+        columns = {*self.made, *self.others}
+        made = {n for e in self.columns if e.column in columns for n in e.names}
         made |= {encoder.column for encoder in self.structural}
         return np.array([name not in made for name in self.names], dtype=bool)
 
     @property
     def input_columns(self) -> tuple[str, ...]:
         """The columns that a nodes table must have, beside those made of the edges."""
-        made = self.made
+        made = {*self.made, *self.others}
         columns = (*(encoder.column for encoder in self.columns), *self.indicators)
         plain = tuple(name for name, _ in self.plain)
         return plain or tuple(column for column in columns if column not in made)
@@ -223,6 +226,7 @@ class FeatureEncoder:
             "notes": list(self.notes),
             **({} if self.edges is None else {"edges": asdict(self.edges)}),
             **({} if self.links is None else {"links": asdict(self.links)}),
+            **({"others": list(self.others)} if self.others else {}),
         }
 
     @classmethod
@@ -267,6 +271,7 @@ class _Stored:
     indicators: tuple[str, ...] = ()
     edges: EdgeFeatures | None = None
     links: LinkFeatures | None = None
+    others: tuple[str, ...] = ()
 
 
 # Many columns of 0 and 1 are a list of items, spread over columns.

@@ -14,13 +14,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
 from evengraph.ops.links import Link
 from evengraph.tables.cells import (
     EMPTY_NUMBERS,
+    LISTS,
     Floats,
     Ints,
     check_columns,
@@ -69,12 +70,30 @@ def check_links(links: Sequence[str], roles: dict[str, str], nodes: Any) -> None
                 raise ValueError(f"Column {column!r} cannot be both {role} and link.")
 
 
-def group_codes(nodes: Any, link: str, notes: Notes | None = None) -> Ints:
+class Groups(NamedTuple):
+    """Pairs of a row and a value, (P,) each, where a row may have several values."""
+
+    rows: Ints
+    values: Ints
+    size: int
+
+
+def has_lists(values: Any) -> bool:
+    """Whether the first cell with a value holds a list."""
+    return values.dtype == object and isinstance(next(iter(values.dropna()), None), LISTS)
+
+
+def group_codes(nodes: Any, link: str, notes: Notes | None = None) -> Ints | Groups:
     """The value of every row as a number, -1 where there is none or nearly all have it, (N,)."""
-    codes = np.zeros(len(nodes), np.int64)
-    for column in parts_of(link, nodes):
-        part, _ = distinct_names(nodes[column])
-        codes = _both(codes, np.where(is_empty(nodes[column], EMPTY_NUMBERS), -1, part))
+    columns, rows = parts_of(link, nodes), None
+    if len(columns) == 1 and has_lists(nodes[columns[0]]):
+        cells = nodes[columns[0]].reset_index(drop=True).explode().dropna()
+        rows, codes = cells.index.to_numpy(np.int64), distinct_names(cells)[0].copy()
+    else:
+        codes = np.zeros(len(nodes), np.int64)
+        for column in columns:
+            part, _ = distinct_names(nodes[column])
+            codes = _both(codes, np.where(is_empty(nodes[column], EMPTY_NUMBERS), -1, part))
     counts = np.bincount(codes[codes >= 0], minlength=1)
     common = counts > max(NEARLY_ALL * len(nodes), 2)
     left_out = common[codes] & (codes >= 0)
@@ -85,7 +104,9 @@ def group_codes(nodes: Any, link: str, notes: Notes | None = None) -> Ints:
         if common.any():
             text += f"; left out one that {int(left_out.sum()):,} of {len(nodes):,} rows share"
         notes.add(NoteKind.RELATIONS, f"{text}.")
-    return codes
+    if rows is None:
+        return codes
+    return Groups(rows[codes >= 0], codes[codes >= 0], len(nodes))
 
 
 def suggest_links(nodes: Any, label: str | None) -> list[str]:
@@ -104,6 +125,8 @@ def suggest_links(nodes: Any, label: str | None) -> list[str]:
         with suppress(ValueError):  # lists, mixed types
             kind = column_kind(nodes[column], table_name(nodes, "nodes"))
             codes = group_codes(nodes, column)
+            if isinstance(codes, Groups):
+                continue
             sizes = np.bincount(codes[codes >= 0], minlength=1)
             shared = int(sizes[sizes > 1].sum())
             texts = kind == "text" or (kind == "number" and bool(_ID_LIKE.fullmatch(column)))
@@ -135,6 +158,7 @@ class LinkFeatures:
     links: tuple[str, ...]
     numbers: tuple[str, ...] = ()  # columns that are averaged
     times: Literal["none", "numbers", "dates"] = "none"
+    several: tuple[str, ...] = ()  # links of which a row may have several values
 
     def __post_init__(self) -> None:
         if len(self.links) > MAX_LINKS or len(self.numbers) > MAX_NUMBERS:
@@ -155,7 +179,9 @@ class LinkFeatures:
             is_date = date_form(values, table, columns.date_order) is not None
             is_date = is_date or column_kind(values, table) == "date"
             times = "dates" if is_date else "numbers"
-        return cls(links=links, numbers=tuple(numbers[:MAX_NUMBERS]), times=times)
+        several = tuple(link for link in links if link in nodes and has_lists(nodes[link]))
+        kept = tuple(numbers[:MAX_NUMBERS])
+        return cls(links=links, numbers=kept, times=times, several=several)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -165,16 +191,29 @@ class LinkFeatures:
             names.append(f"{link}: rows")
             names += [f"{link}: age of the last"] * (self.times != "none")
             names += [f"{link}: rows in {days} days" for days in self._windows]
-            names += [f"{link}: mean {number}" for number in self.numbers]
-            names += [f"{link}: {number} less its mean" for number in self.numbers]
-            names += [f"{link}: distinct {other}" for other in self.links if other != link]
-        return (*names, *(f"{one} and {other}: rows" for one, other in combinations(self.links, 2)))
+            numbers = [self.numbers[index] for index in self._averaged(link)]
+            names += [f"{link}: mean {number}" for number in numbers]
+            names += [f"{link}: {number} less its mean" for number in numbers]
+            if link in self._single:
+                names += [f"{link}: distinct {other}" for other in self._single if other != link]
+        pairs = combinations(self._single, 2)
+        return (*names, *(f"{one} and {other}: rows" for one, other in pairs))
+
+    @property
+    def _single(self) -> list[str]:
+        return [link for link in self.links if link not in self.several]
+
+    def _averaged(self, link: str) -> list[int]:
+        """The numbers that differ among rows that share a value: not those of the value."""
+        return [i for i, name in enumerate(self.numbers) if not name.startswith(f"{link}.")]
 
     @property
     def _windows(self) -> tuple[int, ...]:
         return WINDOWS if self.times == "dates" else ()
 
-    def compute(self, nodes: Any, codes: Sequence[Ints], times: Floats | None) -> dict[str, Floats]:
+    def compute(
+        self, nodes: Any, codes: Sequence[Ints | Groups], times: Floats | None
+    ) -> dict[str, Floats]:
         """The new columns, (N,) each, by the value of every row in each link."""
         table, size = table_name(nodes, "nodes"), len(nodes)
         check_columns(nodes, self.numbers, "nodes")
@@ -184,25 +223,34 @@ class LinkFeatures:
         one = x[:, :1]
         if times is not None and self.times == "dates":  # 1970 began on a Thursday
             results += [times % DAY // 3600, (times // DAY + 3) % 7]
-        for index, mine in enumerate(codes):
-            link = link_of(mine, times)
-            sums, counts = link.sums(x), link.sums(known.astype(np.float64))
+        single = {
+            name: _first_of(part)
+            for name, part in zip(self.links, codes, strict=True)
+            if name in self._single
+        }
+        for name, mine in zip(self.links, codes, strict=True):
+            link, some = link_of(mine, times), [0, *(i + 1 for i in self._averaged(name))]
+            cells = np.where(known, x, np.nan)[:, some]
+            sums, counts = link.sums(x[:, some]), link.sums(known[:, some].astype(np.float64))
             results.append(counts[:, 0])
             if times is not None:
                 results.append(link.ages())
             results += [link.sums(one, days * DAY)[:, 0] for days in self._windows]
             sums, counts = sums[:, 1:], counts[:, 1:]
             means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-            results += [*means.T, *np.where(known[:, 1:], x[:, 1:] - means, np.nan).T]
-            for other in (*codes[:index], *codes[index + 1 :]):
-                results.append(link.sums(_first(_both(mine, other), times))[:, 0])
-        for mine, other in combinations(codes, 2):
-            results.append(link_of(_both(mine, other), times).sums(one)[:, 0])
+            results += [*means.T, *(cells[:, 1:] - means).T]
+            for theirs in [single[n] for n in single if name in single and n != name]:
+                both = _both(single[name], theirs)
+                results.append(link.sums(_first(both, times))[:, 0])
+        for pair in combinations(single.values(), 2):
+            results.append(link_of(_both(*pair), times).sums(one)[:, 0])
         return dict(zip(self.names, results, strict=True))
 
 
-def link_of(codes: Ints, times: Floats | None = None) -> Link:
-    """The link whose value every row has, -1 for none, (N,)."""
+def link_of(codes: Ints | Groups, times: Floats | None = None) -> Link:
+    """The link whose value every row has, -1 for none, (N,); or its pairs."""
+    if isinstance(codes, Groups):
+        return Link(codes.rows, codes.values, codes.size, times)
     rows = np.flatnonzero(codes >= 0)
     return Link(rows, codes[rows], len(codes), times)
 
@@ -212,6 +260,14 @@ def _numbers(values: Any, table: str) -> Floats:
     if kind == "boolean":
         return np.where(is_empty(values), np.nan, to_signs(values, table))
     return to_numbers(values, table)
+
+
+def _first_of(codes: Ints | Groups) -> Ints:
+    if not isinstance(codes, Groups):
+        return codes
+    first = np.full(codes.size, -1)
+    first[codes.rows[::-1]] = codes.values[::-1]
+    return first
 
 
 def _both(one: Ints, other: Ints) -> Ints:

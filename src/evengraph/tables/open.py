@@ -18,7 +18,14 @@ from evengraph.tables.cells import check_columns, import_pandas
 from evengraph.tables.columns import TableColumns, join_edges, likely_id, takes_columns
 from evengraph.tables.encoders import without_item
 from evengraph.tables.feature_encoder import FeatureEncoder
-from evengraph.tables.graph_files import read_graphml, read_npz, read_pyg
+from evengraph.tables.graph_files import (
+    hetero_tables,
+    is_hetero,
+    read_graphml,
+    read_npz,
+    read_pyg,
+)
+from evengraph.tables.kinds import OtherTables, Step
 from evengraph.tables.links import suggest_links
 from evengraph.tables.read import (
     TABLE_SUFFIXES,
@@ -39,6 +46,7 @@ def open_graph(
     data: Any,
     *,
     edges: Any = None,
+    tables: Any = None,
     drop: Sequence[str] = (),
     lists: str | Path | None = None,
     **columns: Any,
@@ -52,8 +60,10 @@ def open_graph(
             edges tables, such as edges_pays.csv and edges_knows.csv: one type of edges each.
         edges: The edges table, a path or a DataFrame, if `data` is a nodes table; or several, a
             list of paths or a dict of types and tables. With `link` there need be none.
+        tables: Tables of other kinds of nodes, such as devices: paths, or a dict of names and
+            tables. Edges, or a column of ids, lead to them. Only rows of `data` are predicted.
         drop: Columns of the nodes table, or of the edges table, to leave out, or items of a column
-            of lists, such as `tags=red`.
+            of lists, such as `tags=red`; of other tables `device.colour`, as the notes name them.
         lists: A JSON file {node: [items]} of further features. Default: features.json beside the
             nodes table, if there is one.
         columns: The fields of `TableColumns`: label, id, source, target and others, as in
@@ -63,24 +73,28 @@ def open_graph(
     if is_graph_file(data):
         path = Path(data).expanduser()
         named = {"edges": edges, "drop": drop or None, "lists": lists, **asdict(roles)}
+        named["tables"] = tables
         if is_packed(path):
             reason = "it is packed, and `pack` has chosen its columns"
         elif path.suffix.lower() == ".graphml":
-            taken = ("edges", "drop", "lists", "id", "source", "target")
+            taken = ("edges", "tables", "drop", "lists", "id", "source", "target")
             named = {name: named[name] for name in taken}
             reason = "it holds nodes and edges"
         else:
             reason = "its arrays have fixed names (x, edge_index, y)"
         _reject(path, named, reason)
         return open_graph_file(path, roles)
-    nodes_table, edges_table = read_tables(data, edges, lists, columns=roles)
+    nodes_table, edges_table, others = read_tables(data, edges, lists, tables, columns=roles)
     if drop:
         nodes_table, drop = _drop_items(nodes_table, drop)
-        edge_columns = [name for name in drop if name in edges_table.columns]
+        if others is not None:
+            others = replace(others, drop=tuple(name for name in drop if "." in name))
+            drop = [name for name in drop if name not in others.drop]
+        edge_columns = [name for name in drop if name in getattr(edges_table, "columns", ())]
         check_columns(nodes_table, [name for name in drop if name not in edge_columns], "nodes")
         nodes_table = nodes_table.drop(columns=list(drop), errors="ignore")
-        edges_table = edges_table.drop(columns=edge_columns)
-    return build_graph(nodes_table, edges_table, roles)
+        edges_table = edges_table.drop(columns=edge_columns) if edge_columns else edges_table
+    return build_graph(nodes_table, edges_table, roles, None, others)
 
 
 def _drop_items(nodes: Any, drop: Sequence[str]) -> tuple[Any, list[str]]:
@@ -100,32 +114,73 @@ def read_tables(
     data: Any,
     edges: Any = None,
     lists: str | Path | None = None,
+    tables: Any = None,
     *,
     columns: TableColumns | None = None,
-) -> tuple[Any, Any]:
-    """The nodes table, with its lists, and the edges table of a folder, two paths or DataFrames."""
+) -> tuple[Any, Any, OtherTables | None]:
+    """The nodes table, with its lists, and the edges table of a folder, two paths or DataFrames.
+
+    With tables of other kinds of nodes, these and all edges are the third, and there is no second.
+    """
     known = columns or TableColumns()
-    nodes, edges_table = _read_pair(data, edges, known)
+    if is_hetero(data):
+        data, edges, tables = hetero_tables(data, known.id)
+    nodes, edges_table, others = _read_pair(data, edges, known, tables)
     beside = None
     if isinstance(data, str | Path):
         path = Path(data).expanduser()
         beside = path if path.is_dir() else path.parent
     with_lists = attach_lists(nodes, lists, beside, lambda: likely_id(nodes, edges_table, known))
-    return with_lists, edges_table
+    return with_lists, edges_table, others
 
 
-def _read_pair(data: Any, edges: Any, columns: TableColumns) -> tuple[Any, Any]:
-    ends = columns.source, columns.target
+def _read_others(
+    tables: Any, edges: Any, columns: TableColumns, folder: Path | None = None
+) -> OtherTables:
+    """Tables of other kinds and the edges of all types, by name."""
+    found = list[dict[str, Any]]()
+    for part, single in ((tables, "table"), (edges, "edges")):
+        if isinstance(part, str | Path):
+            whole = Path(part).expanduser().exists()
+            part = [part] if whole else [item.strip() for item in str(part).split(",")]
+        if isinstance(part, list | tuple):
+            part = {_edge_type(Path(path)): path for path in part}
+        elif part is not None and not isinstance(part, Mapping):
+            part = {single: part}
+        read = {}
+        for name, item in (part or {}).items():
+            beside = folder / str(item) if folder and isinstance(item, str | Path) else None
+            item = beside if beside is not None and beside.exists() else item
+            read[str(name)] = _read_edges(item, (None, None))
+        found.append(read)
+    steps = None if columns.kinds is None else [Step(*item) for item in columns.kinds]
+    return OtherTables.of(found[0], found[1], steps)
+
+
+def _read_pair(
+    data: Any, edges: Any, columns: TableColumns, tables: Any
+) -> tuple[Any, Any, OtherTables | None]:
+    ends, several = (
+        (columns.source, columns.target),
+        tables is not None or columns.kinds is not None,
+    )
     if not isinstance(data, str | Path):
-        return data, _read_edges(edges, ends)
+        if several:
+            return data, None, _read_others(tables, edges, columns)
+        return data, _read_edges(edges, ends), None
     path = Path(data).expanduser()
     if path.is_dir():
         _reject(path, {"edges": edges}, "a folder holds both tables")
-        edges, nodes = edge_tables_of(path), read_table(find_table(path, "nodes"))
-        with suppress(*((FileNotFoundError,) if columns.link else ())):
+        names = _names_in(path, tables, columns)
+        edges, nodes = edge_tables_of(path), read_table(find_table(path, "nodes", names))
+        with suppress(*((FileNotFoundError,) if columns.link or several else ())):
             edges = edges or find_table(path, "edges")
-        return nodes, _read_edges(edges or None, ends)
+        if several:
+            return nodes, None, _read_others(names or tables, edges or None, columns, path)
+        return nodes, _read_edges(edges or None, ends), None
     if table_suffix(path):
+        if several:
+            return read_table(path), None, _read_others(tables, edges, columns)
         if edges is None and not columns.link:
             missing = "" if path.is_file() else f"{path} does not exist, and "
             links = suggest_links(read_table(path), columns.label) if path.is_file() else []
@@ -135,7 +190,7 @@ def _read_pair(data: Any, edges: Any, columns: TableColumns) -> tuple[Any, Any]:
                 "both into a folder as nodes.csv and edges.csv and name the folder; or link must "
                 f"name columns whose equal values connect rows{perhaps}."
             )
-        return read_table(path), _read_edges(edges, ends)
+        return read_table(path), _read_edges(edges, ends), None
     reject_spreadsheet(path)
     expected = (
         "expected a folder with a nodes and an edges table, a nodes table "
@@ -222,13 +277,24 @@ def _tables_of(folder: Path) -> list[Path]:
     return [path for path in sorted(folder.iterdir()) if table_suffix(path)]
 
 
-def find_table(folder: Path, stem: str) -> Path:
-    """The path of the nodes or the edges table of a folder."""
+def _names_in(folder: Path, tables: Any, columns: TableColumns) -> list[str]:
+    """The files of a folder that are tables of other kinds: those named, else those of training."""
+    if isinstance(tables, str):
+        return [Path(item.strip()).name for item in tables.split(",")]
+    if isinstance(tables, list | tuple):
+        return [Path(item).name for item in tables]
+    kinds = {Step(*item).far for item in columns.kinds or ()}
+    return [path.name for path in _tables_of(folder) if _edge_type(path) in kinds]
+
+
+def find_table(folder: Path, stem: str, others: Sequence[str] = ()) -> Path:
+    """The path of the nodes or the edges table of a folder, which is none of some others."""
     names, tables = {stem + suffix for suffix in TABLE_SUFFIXES}, _tables_of(folder)
     paths = [path for path in tables if path.name.lower() in names]
     if not paths and stem == "nodes":  # the only table beside the edges, whatever its name
-        others = [path for path in tables if not path.name.lower().startswith("edges")]
-        paths = others if len(others) == 1 else []
+        rest = [path for path in tables if not path.name.lower().startswith("edges")]
+        rest = [path for path in rest if path.name not in others]
+        paths = rest if len(rest) == 1 else []
     if not paths:
         for path in folder.iterdir():
             if path.stem.lower() == stem:
