@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from hashlib import file_digest, sha256
 from itertools import pairwise
@@ -19,6 +19,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from evengraph.core.errors import first_line, one_line_errors, short
 from evengraph.core.lazy import PACKED
+from evengraph.core.schema import SchemaError, read
 from evengraph.core.text import html_table
 from evengraph.tables.columns import TableColumns
 from evengraph.tables.feature_encoder import FeatureEncoder
@@ -51,26 +52,46 @@ def no_progress(stage: str, share: float | None) -> None:
     """Show nothing."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Array:
+    """What graph.json says of an array."""
+
+    dtype: str
+    shape: list[int]
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Header:
+    """What graph.json holds; other entries are not looked at."""
+
+    num_nodes: int
+    num_edges: int
+    num_features: int
+    class_names: list[str]
+    arrays: dict[str, _Array]
+    class_counts: list[int] = field(default_factory=list)
+    name: str = ""
+    notes: list[str] = field(default_factory=list)
+    encoder: FeatureEncoder | None = None
+    columns: TableColumns = field(default_factory=TableColumns)
+
+
 def check_header(header: Mapping[str, Any]) -> None:
-    """Raise ValueError unless the counts, the class names and the shapes of arrays fit."""
-    for name in ("num_nodes", "num_edges", "num_features"):
-        if type(header.get(name)) is not int or not 0 <= header[name] < 2**62:
-            raise ValueError(f"{name} must be a number of at least 0")
-    names = header.get("class_names")
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ValueError("class_names must be a list of names")
-    nodes, edges, arrays = header["num_nodes"], header["num_edges"], header["arrays"]
+    """Raise SchemaError unless types fit, and the shapes of arrays the counts."""
+    names = {item.name for item in fields(_Header)}
+    found = read(_Header, {k: v for k, v in header.items() if k in names})
+    nodes, edges, width = found.num_nodes, found.num_edges, found.num_features
+    if min(nodes, edges, width) < 0:
+        raise SchemaError("must be at least 0", "num_nodes, num_edges and num_features")
     shapes = {"indptr": [nodes + 1], "ids_offsets": [nodes + 1], "indices": [edges]}
-    shapes |= {"edge_weight": [edges], "x": [nodes, header["num_features"]]}
-    for name, about in arrays.items():
-        parts = (about.get("sha256"), about.get("shape")) if isinstance(about, dict) else ()
-        if [type(part) for part in parts] != [str, list]:
-            raise ValueError(f"the array {name} must have a dtype, a shape and a sha256")
-        if about.get("dtype") not in DTYPES.get(name, ()):
-            raise ValueError(f"the array {name} must not have dtype {about.get('dtype')!r:.40}")
+    shapes |= {"edge_weight": [edges], "x": [nodes, width]}
+    for name, about in found.arrays.items():
+        if about.dtype not in DTYPES.get(name, ()):
+            raise SchemaError(f"must not be {short(about.dtype)}", "arrays", name, "dtype")
         wanted = shapes.get(name, [nodes])
-        if about["shape"] != wanted and not (name == "ids" and "ids_offsets" in arrays):
-            raise ValueError(f"the array {name} must have shape {wanted}")
+        if about.shape != wanted and not (name == "ids" and "ids_offsets" in found.arrays):
+            raise SchemaError(f"must be {wanted}", "arrays", name, "shape")
 
 
 def check_content(packed: PackedGraph) -> None:
@@ -328,7 +349,7 @@ class PackedGraph:
             else:
                 encoder = FeatureEncoder.from_dict(stored)
             return encoder, TableColumns(**{**columns, "features": list(encoder.input_columns)})
-        except (ValueError, TypeError, AttributeError, KeyError, IndexError) as error:
+        except (ValueError, TypeError) as error:
             message = f"{self.path / PACKED} is damaged: {first_line(error)}. Pack the graph again."
             raise PackError(message) from None
 
