@@ -15,6 +15,7 @@ from evengraph.metrics.significance import (
     holm,
     mean_ranks,
     mean_recall_interval,
+    ranking_interval,
     share_interval,
     t_test,
 )
@@ -103,6 +104,12 @@ def test_wilson_against_known_values():
     assert share_interval(0, 10) == pytest.approx((0.0, 0.2775), abs=1e-4)
     assert share_interval(10, 10) == pytest.approx((0.7225, 1.0), abs=1e-4)
     assert share_interval(0, 0) is None
+
+
+def test_average_precision_of_a_handful_is_never_certain():
+    low, high = ranking_interval(1.0, 3)
+    assert (low, high) == pytest.approx((43.85, 100.0), abs=0.01)
+    assert ranking_interval(0.5, 40) == pytest.approx([35.2, 64.8], abs=0.1)
 
 
 def test_balanced_accuracy_lies_within_its_interval():

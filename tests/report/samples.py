@@ -111,6 +111,7 @@ def _run(draw: random.Random, seed: int, counts: list[int], epochs: int) -> dict
 DECISION = {"positive": 1, "threshold": 0.4}
 OPTION = {"rule": "the best F1", "chosen": True, "threshold": 0.4, "nodes": 300, "positives": 18}
 OPTION |= {"flagged": 30, "found": 12, "cost": 138.0, "cost_interval": [80.0, 250.0]}
+RANKED = {"value": 35.0, "ends": [17.5, 58.0], "nodes": 300, "positives": 18, "share": 0.06}
 LEVEL = {"confidence": 0.0, "coverage": 1.0, "error": 0.1, "balanced_error": 0.25}
 
 
@@ -145,6 +146,7 @@ def make_fraud() -> dict[str, Any]:
         "decision": {
             "words": "The threshold is 0.4, the best F1. On 300 held-out nodes it finds 12 of 18.",
             "options": [OPTION, OPTION | {"chosen": False, "threshold": 0.1, "flagged": 60}],
+            "ranking": RANKED,
         },
         "calibration": {
             "reliability": {"before": [[0.1, 0.0, 20], [0.9, 0.5, 9]], "after": [[0.2, 0.2, 29]]},

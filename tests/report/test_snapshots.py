@@ -54,9 +54,9 @@ def body_lines(text):
     return list(page_lines(body))
 
 
-def of_result(*contents):
-    terminal = printed(*result_tables(contents), *result_notes(contents))
-    return [*body_lines(render_page(contents[0], links=LINKS)), "", terminal]
+def of_result(content):
+    terminal = printed(*result_tables([content]), *result_notes(content))
+    return [*body_lines(render_page(content, links=LINKS)), "", terminal]
 
 
 def of_comparison(content):

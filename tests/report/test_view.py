@@ -1,7 +1,7 @@
 """Numbers and sentences of results, comparisons and inspections."""
 
 import pytest
-from samples import compared, make_fraud, stored_look
+from samples import DECISION, OPTION, RANKED, compared, make_fraud, stored_look
 
 from evengraph.report.view import (
     ClassSummary,
@@ -155,12 +155,23 @@ def test_the_verdict_on_two_classes_is_about_the_threshold():
     assert view.verdict == [
         "Found 12 of 18 fraud (95% interval 35% to 88%) in 3 test sets; 21 of 33 alarms are false "
         "(40% to 82%).",
-        "Average precision is 40.0% (95% interval 32.7 to 48.2); a random ranking has 6.0%.",
+        "Average precision is 35.0% (95% interval 17.5 to 58.0) on 300 held-out nodes (18 fraud); "
+        "a random ranking has 6.0%.",
     ]
+    uneven = DECISION | {"options": [OPTION], "ranking": RANKED | {"share": 0.01}}
+    assert ResultView(make_fraud() | {"decision": uneven}).verdict[2] == (
+        "These counts are of labels as collected: with 1.0% fraud among all nodes, 60% of the "
+        "alarms would be false."
+    )
+    old = ResultView(make_fraud() | {"decision": None})
+    assert old.average_precision == [
+        "40.0% (95% interval 32.7 to 48.2)", "on 3 test sets; a random ranking has 6.0%"
+    ]  # fmt: skip
     assert view.positive_name == "fraud"
     assert view.confusion == [[261, 21], [6, 12]]
     assert ResultView(make_fraud() | {"positive": 0}).positive_name == "honest"
-    assert ResultView(make_fraud() | {"runs": [{}]}).verdict == ["Average precision is 40.0%."]
+    empty = ResultView(make_fraud() | {"runs": [{}], "decision": None})
+    assert empty.verdict == ["Average precision is 40.0% on 1 test set."]
 
 
 def test_thresholds_are_rows_with_costs_if_there_are_any():

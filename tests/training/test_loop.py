@@ -398,3 +398,6 @@ def test_lines_are_written_every_few_seconds_and_name_the_stage(monkeypatch):
         "seed 5: epoch 1, val 50.0, best 50.0 at 1, 5 s",
         "seed 5, Logistic: epoch 2, val 40.0, best 50.0 at 1, 10 s",
     ]
+    clock[0] += LINE_EVERY
+    show(history(-1.0, -1.0))  # of members that are scored when training ends
+    assert lines[2] == "seed 5: epoch 1, 15 s"

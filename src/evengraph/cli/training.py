@@ -119,18 +119,21 @@ class Display(ExitStack):
     def end(self, job: Job, result: Result) -> None:
         """Print what a fit gave; of one in a comparison only where no bar is drawn."""
         from evengraph.core.task import Record
+        from evengraph.metrics.registry import METRICS
 
         self.count()
         if not isinstance(result, Record):
             return
         if not self.plan.several:
             self.close()
-            value = result.metrics["balanced_accuracy"]
+            names = "positive_average_precision", "balanced_accuracy"
+            name = next(name for name in names if result.metrics.get(name) is not None)
+            score = f"{METRICS[name].short} {result.metrics[name]:.1f}"
             stage = f" (of the main one of {result.stages} stages)" if result.stages > 1 else ""
             epochs = f"best epoch {result.best_epoch} of {result.epochs}{stage}, "
             if result.summary or not result.stages:  # of a choice, epochs say little
                 epochs = ""
-            err.print(f"seed {result.seed}: bAcc {value:.1f}, {epochs}{result.seconds:.0f} s")
+            err.print(f"seed {result.seed}: {score}, {epochs}{result.seconds:.0f} s")
             for note in result.notes or []:
                 err.print(f"[dim]{escape(note)}[/]")
         elif not err.is_terminal:
@@ -233,7 +236,7 @@ def _finish(
 
         if text := doubt(plan.graph, result["mean"], tables.encoder.names):
             print_sentence(f"Warning: {escape(text)}")
-    print_notes(result_notes([result]))
+    print_notes(result_notes(result))
     out.print()
     for line in lines:
         out.print(line, soft_wrap=True)

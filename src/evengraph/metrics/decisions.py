@@ -216,6 +216,12 @@ class DecisionCurve(NamedTuple):
         best = max(points[1:], key=lambda p: p[3] / max(p[1], 1e-12))
         return (precise[-1] if precise else best)[0]
 
+    @property
+    def average_precision(self) -> float:
+        """Of the ranking by probability."""
+        steps = zip(self.points[1:], self.points, strict=False)
+        return sum((p[2] - last[2]) * p[2] / p[1] for p, last in steps) / self.positives
+
     def outcome(self, threshold: float) -> Outcome:
         """What a threshold did to the held-out nodes."""
         point = [p for p in self.points if p[0] >= threshold] or [self.points[0]]

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple, Self
 import torch
 from torch import Tensor
 
-from evengraph.core.rng import generator
 from evengraph.core.task import Task
 from evengraph.metrics import multiclass
-from evengraph.metrics.binary import flagged, positive_class
+from evengraph.metrics.binary import average_precision, flagged, positive_class
 from evengraph.metrics.calibration import Calibrator
 from evengraph.metrics.decisions import BEST_F1, Decision, Rule, covering, share_sets
 from evengraph.metrics.multiclass import f1_scores, rare_class, recalls
 from evengraph.metrics.registry import METRICS
+from evengraph.metrics.significance import ranking_interval
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,15 +161,12 @@ class Predictions:
     def interval(self) -> list[float] | None:
         """Ends in percent of the 95% interval of the positive class's average precision.
 
-        By bootstrap, with as many nodes of each class; None without both, or with very many.
+        None without both classes.
         """
-        if not 0 < int(self.ranking[0].sum()) < len(self.labels) <= MOST_RESAMPLED:
+        positives = int(self.ranking[0].sum())
+        if not 0 < positives < len(self.labels):
             return None
-        everything = Validation(self.labels, "positive_average_precision", self.positive)
-        samples = everything.resamples(generator(0))
-        values = torch.tensor([everything.score(self.probabilities, rows) for rows in samples])
-        ends: list[float] = (100 * values.quantile(torch.tensor([0.025, 0.975]))).tolist()
-        return ends
+        return ranking_interval(average_precision(*self.ranking), positives)
 
     @property
     def threshold(self) -> float:
@@ -232,7 +229,6 @@ def agreement_bands(agreement: Tensor, correct: Tensor) -> list[dict[str, Any]]:
 
 
 ROUNDS = 100  # resamples of the nodes that noise is measured on
-MOST_RESAMPLED = 100_000  # nodes; with more the noise is small
 
 
 def suitable_metric(task: Task) -> str:

@@ -103,6 +103,17 @@ def share_interval(hits: float, count: float) -> Interval | None:
     return max(middle - margin, 0.0), min(middle + margin, 1.0)
 
 
+def ranking_interval(value: float, positives: int) -> list[float]:
+    """Ends in percent of the 95% interval of an average precision: a share of the positive nodes.
+
+    It holds with a handful of them, where the bootstrap is far too narrow.
+
+    Reference:
+        Boyd, Eng and Page, "Area under the Precision-Recall Curve", ECML PKDD 2013.
+    """
+    return [100 * end for end in share_interval(value * positives, positives) or (0.0, 1.0)]
+
+
 def mean_recall_interval(confusion: Sequence[Sequence[float]]) -> Interval | None:
     """95% interval of balanced accuracy, as fractions; None if no class has test nodes.
 

@@ -457,11 +457,12 @@ class Explainer:
         return name, _median(values[rows]), _median(values)
 
     def _labels_near(self, distances: Distances) -> tuple[str, str]:
-        """The classes of the labelled neighbours, and their shares of all labels, in words."""
+        """The classes of labelled nodes within two steps, and their shares of all, in words."""
         names, size = self.model.class_names_, self.raw.shape[1]
+        within = (distances.steps > 0) & (distances.steps <= NEAR)
         near, known = (
             torch.bincount(labels[labels >= 0], minlength=size)
-            for labels in (self.known[self._near(distances)], self.known)
+            for labels in (self.known[within], self.known)
         )
         found = near.nonzero().flatten().tolist()
         title = {c: names[c] if names else str(c) for c in found}

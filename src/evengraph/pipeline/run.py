@@ -31,6 +31,7 @@ from evengraph.metrics.binary import positive_class
 from evengraph.metrics.calibration import Calibrator, reliability
 from evengraph.metrics.decisions import BEST_F1, Decision, RiskCurve, Rule
 from evengraph.metrics.registry import METRICS, comparable_metrics
+from evengraph.metrics.significance import ranking_interval
 from evengraph.pipeline.comparison import ONE_SPLIT, Comparison, Standing, compare_pairs, judge
 from evengraph.pipeline.executor import (
     SET_COVERAGE,
@@ -256,11 +257,27 @@ class Selection:
         return {
             "decision": decision
             and {
-                "words": decision.words(self.classes[decision.positive]),
+                "words": decision.words(self.classes[decision.positive])
+                + " Counts are weighted to the class shares given." * bool(self.plan.shares),
                 "options": decision.options(),
+                "ranking": self._ranking(decision),
             },
             "calibration": {"reliability": bins, "lines": self._calibration_lines()},
             "distinct": float(tested.any(0).sum() / tested.sum()),
+        }
+
+    def _ranking(self, decision: Decision) -> dict[str, Any] | None:
+        """Average precision over all held-out nodes, in percent, with its interval."""
+        if decision.curve is None:
+            return None
+        labels, curve = self.evidence.labels, decision.curve
+        positives = int((labels == decision.positive).sum())
+        return {
+            "value": 100 * curve.average_precision,
+            "ends": ranking_interval(curve.average_precision, positives),
+            "nodes": len(labels),
+            "positives": positives,
+            "share": curve.positives / curve.nodes,
         }
 
     @property

@@ -109,6 +109,7 @@ def assess(
             "seconds": sum(record.seconds for record in records),
             "interval": [fmean(ends) for ends in zip(*intervals, strict=True)],
             "distinct": splits["distinct"],
+            "ranking": (splits["decision"] or {}).get("ranking"),
         },
     )
 

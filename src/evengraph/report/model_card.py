@@ -68,7 +68,7 @@ def tested(extra: Mapping[str, Any], names: Sequence[str], counts: Sequence[int]
         "mean": part(extra, "test"),
         "positive": lookup(extra, "decision", "positive"),
         **{name: made.get(name) for name in ("distinct", "splits")},
-        "decision": part(extra, "decision"),
+        "decision": {**part(extra, "decision"), "ranking": made.get("ranking")},
     }
     return ResultView(content)
 

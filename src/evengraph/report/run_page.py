@@ -20,7 +20,15 @@ from evengraph.report.markup import (
     tag,
 )
 from evengraph.report.node_pictures import MAP_SCRIPT, MAP_STYLE, map_section
-from evengraph.report.view import RANKING, ClassScores, ResultView, Score, describe_protocol, shares
+from evengraph.report.view import (
+    IN_USE,
+    RANKING,
+    ClassScores,
+    ResultView,
+    Score,
+    describe_protocol,
+    shares,
+)
 
 MOST_CLASSES = 300
 """Of which a confusion matrix is drawn: more take minutes, and nobody can read them."""
@@ -89,15 +97,16 @@ def _heading(view: ResultView, links: Sequence[page.Link]) -> list[Markup]:
 def _cards(view: ResultView) -> Markup:
     """Mean and standard deviation of the headline metrics, or of the ranking of two classes."""
     heading = tag("h2", "Headline metrics in percent", class_="unseen")
-    marks = [("seed", "one seed"), ("tick", "mean")] if len(view.runs) > 1 else []
-    marks += [("band paper", "mean and standard deviation in the paper")] if view.paper else []
     two = view.is_two_class and not view.paper
+    marks = [("seed", "one seed"), ("tick", "mean")] if len(view.runs) > 1 and not two else []
+    marks += [("band paper", "mean and standard deviation in the paper")] if view.paper else []
     cards = _two_class_cards(view) if two else [_card(view.score(k), view) for k in HEADLINE]
     entries = page.legend(tag("li", charts.swatch(kind), text) for kind, text in marks)
     return tag("section", heading, *cards, entries, class_="cards")
 
 
-def _card(score: Score, view: ResultView, *against: str) -> Markup:
+def _card(score: Score, view: ResultView) -> Markup:
+    against: tuple[str, ...] = ()
     title, paper = METRICS[score.name].heading, plus_minus(*score.paper)
     label = f"{title}: seeds {', '.join(decimals(value) for value in score.seeds)}"
     if score.paper[0] is not None:
@@ -118,8 +127,10 @@ def _card(score: Score, view: ResultView, *against: str) -> Markup:
 
 def _two_class_cards(view: ResultView) -> list[Markup]:
     """Average precision against chance, recall and precision at the threshold."""
-    low_high = view.average_precision.partition(" (")[2].rstrip(")")
-    cards = [_card(view.score(RANKING), view, low_high)]
+    (shown, where), title = view.average_precision, METRICS[RANKING].heading
+    value, _, between = shown.rstrip(")").partition("% (")
+    against = tag("p", *(tag("span", text) for text in where.split("; ")), class_="against")
+    cards = [page.card(title, value, between, against)]
     if (row := view.positive) is not None:
         pooled, threshold = (
             row.pooled,
@@ -404,11 +415,14 @@ def _seeds(view: ResultView) -> Markup:
 
 def _thresholds(view: ResultView) -> Markup:
     """What several thresholds do on held-out nodes; nothing without them."""
-    rows = [page.table_row(name, cells) for name, *cells in view.thresholds]
+    rows = [
+        page.table_row(name, cells, "sum" if name.endswith(IN_USE) else None)
+        for name, *cells in view.thresholds
+    ]
     if not rows:
         return Markup("")
     nodes = integer(lookup(view.content, "decision", "options", 0, "nodes"))
-    text = f"{lookup(view.content, 'decision', 'words')} The table is about these {nodes} nodes, "
+    text = f"{view.threshold} The table is about these {nodes} nodes, "
     text += "each predicted by a model that had not learnt from it, with 95% intervals. Choose "
     text += "with run or predict: --cost-miss 50, --alerts 1%, --precision 0.5, --recall 0.8."
     heads = view.threshold_heads

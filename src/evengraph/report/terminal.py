@@ -51,7 +51,7 @@ def result_tables(contents: Sequence[Content]) -> list[Table]:
     """The tables of a run, from the content of a result.json for each method."""
     results = [ResultView(content) for content in contents]
     first, *others = results
-    tables = [_methods_table(results) if others else _seeds_table(first), _two_class_table(results)]
+    tables = [_methods_table(results) if others else _seeds_table(first)]
     if not others:
         head, *heads = first.threshold_heads
         thresholds = plain_table([head], heads, gap=1)
@@ -62,17 +62,24 @@ def result_tables(contents: Sequence[Content]) -> list[Table]:
 
 
 def _seeds_table(result: ResultView) -> Table:
-    """One row per seed, then mean and standard deviation, then the paper's values."""
-    effort = result.effort
-    scores = [result.score(name) for name in HEADLINE]
-    heads = [METRICS[name].short for name in HEADLINE]
-    table = plain_table(["seed"], [*heads, *effort], dim=effort)
+    """One row per seed, then mean and standard deviation, then the paper's values.
+
+    Of two classes with the metrics of the positive one.
+    """
+    effort, metrics = result.effort, [METRICS[name] for name in HEADLINE]
+    if result.is_two_class and not result.paper:
+        effort, metrics = (), two_class_metrics([part(result.content, "mean")])
+    scores = [result.score(metric.name) for metric in metrics]
+    heads = [metric.short for metric in metrics]
+    table = plain_table(["seed"], [*heads, *effort], dim=effort, gap=2 if effort else 1)
     for place, run in enumerate(result.runs):
-        cells = [decimals(score.seeds[place]) for score in scores]
+        cells = [metric_value(score.name, score.seeds[place]) for score in scores]
         cells += [decimals(run[n.replace(" ", "_")], int(n == "seconds")) for n in effort]
         table.add_row(str(run["seed"]), *cells)
-    table.add_row()
-    table.add_row("mean", *(plus_minus(score.mean, score.std) for score in scores), style="bold")
+    if len(result.runs) > 1:
+        table.add_row()
+        means = (metric_value(s.name, s.mean, s.std) for s in scores)
+        table.add_row("mean", *(means if effort else map(_tight, means)), style="bold")
     if result.paper:
         table.add_row("paper", *(plus_minus(*score.paper) for score in scores))
         gaps = (score.difference for score in scores)
@@ -99,17 +106,6 @@ def _methods_table(results: Sequence[ResultView]) -> Table:
         seconds = sum(run["seconds"] for run in result.runs)
         cells.append(f"{seconds:.0f}" if seconds >= 10 else f"{seconds:.1f}")
         table.add_row(escape(_title(result)), *cells)
-    return table
-
-
-def _two_class_table(results: Sequence[ResultView]) -> Table:
-    """Binary metrics of the positive class, of several methods without deviations; may be empty."""
-    metrics = two_class_metrics([part(result.content, "mean") for result in results])
-    table = plain_table(["positive class"], [metric.short for metric in metrics], gap=1)
-    for result in results if any(metric.binary for metric in metrics) else []:
-        scores, alone = [result.score(metric.name) for metric in metrics], len(results) == 1
-        cells = (metric_value(s.name, s.mean, s.std if alone else None) for s in scores)
-        table.add_row("mean" if alone else escape(_title(result)), *map(_tight, cells))
     return table
 
 
@@ -164,38 +160,31 @@ def graph_verdict(summaries: Sequence[Sequence[str]]) -> str:
     )
 
 
-def result_notes(contents: Sequence[Content]) -> list[str]:
-    """Footnotes of `result_tables`, one line each."""
-    results = [ResultView(content) for content in contents]
-    over_seeds = any(len(result.runs) > 1 for result in results)
-    lines = [
-        f"{'± is the sample standard deviation over seeds; ' if over_seeds else ''}G-mean is the "
-        "square root of mean recall times mean specificity, as in the paper."
-    ]
-    few = [row for row in results[0].classes if 0 < row.pooled.size < FEW * len(results[0].runs)]
-    if len(results) == 1 and few:
+def result_notes(content: Content) -> list[str]:
+    """Footnotes of the tables of a result, one line each."""
+    result = ResultView(content)
+    shown = two_class_metrics([part(content, "mean")])
+    binary = [metric for metric in shown if metric.binary]
+    heads = "G-mean is the square root of mean recall times mean specificity, as in the paper."
+    if binary and not result.paper:
+        heads = f"{abbreviations(shown)}."
+    over = "± is the sample standard deviation over seeds; " if len(result.runs) > 1 else ""
+    lines = [f"{over}{heads}"]
+    if few := [row for row in result.classes if 0 < row.pooled.size < FEW * len(result.runs)]:
         names = ", ".join(row.name for row in few[-5:])
         lines.append(
             f"With fewer than {FEW} test nodes in a split, scores of {names} are uncertain."
         )
-    lines += _epoch_limits(results)
-    binary = two_class_metrics([part(content, "mean") for content in contents])
-    if any(metric.binary for metric in binary):
-        lines.append(f"Positive class: {abbreviations(binary)}.")
-    if len(results) == 1 and results[0].thresholds:
-        lines.append(str(lookup(results[0].content, "decision", "words")))
-    changed: dict[str, list[str]] = {}
-    for content in contents:
-        paper_graph = content["dataset"]["name"] in ("cora", "citeseer", "pubmed")
-        if content["changed_from_paper"] and paper_graph:
-            names = ", ".join(content["changed_from_paper"])
-            changed.setdefault(names, []).append(content["method"]["title"])
-    lines += [
-        f"{', '.join(titles)}: paper values hidden, they used a different {names}."
-        for names, titles in changed.items()
-    ]
-    stopped = [content["method"]["title"] for content in contents if not content["complete"]]
-    return lines + [f"{title}: interrupted, results of the best model so far." for title in stopped]
+    lines += _epoch_limit(result)
+    if result.thresholds:
+        lines.append(result.threshold)
+    title, changed = content["method"]["title"], content["changed_from_paper"]
+    if changed and content["dataset"]["name"] in ("cora", "citeseer", "pubmed"):
+        names = ", ".join(changed)
+        lines.append(f"{title}: paper values hidden, they used a different {names}.")
+    if not content["complete"]:
+        lines.append(f"{title}: interrupted, results of the best model so far.")
+    return lines
 
 
 def _class_table(result: ResultView) -> Table:
@@ -207,24 +196,21 @@ def _class_table(result: ResultView) -> Table:
     return table
 
 
-def _epoch_limits(results: Sequence[ResultView]) -> list[str]:
+def _epoch_limit(result: ResultView) -> list[str]:
     """Name the fits that were still improving when the limit of epochs ended them."""
-    ended: dict[tuple[float, str], list[str]] = {}
-    for result in results:
-        limit = number(lookup(result.method, "fields", "max_epochs"))
-        seeds = [  # a best epoch that late may not be the last improvement
-            str(run["seed"])
-            for run in result.runs
-            if limit and run["epochs"] >= limit and run["best_epoch"] >= 0.95 * limit
-            if not run.get("summary")  # of one model
-        ]
-        if limit is not None and seeds:
-            text = f"seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)}"
-            ended.setdefault((limit, text), []).append(result.method["title"])
+    limit = number(lookup(result.method, "fields", "max_epochs"))
+    seeds = [  # a best epoch that late may not be the last improvement
+        str(run["seed"])
+        for run in result.runs
+        if limit and run["epochs"] >= limit and run["best_epoch"] >= 0.95 * limit
+        if not run.get("summary")  # of one model
+    ]
+    if limit is None or not seeds:
+        return []
     return [
-        f"{', '.join(titles)}, {seeds}: training ended at the limit of {limit:g} epochs, "
-        f"not by patience; longer training may score higher (--set max_epochs={2 * limit:g})."
-        for (limit, seeds), titles in ended.items()
+        f"Seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)}: training ended at the limit of "
+        f"{limit:g} epochs, not by patience; longer training may score higher "
+        f"(--set max_epochs={2 * limit:g})."
     ]
 
 

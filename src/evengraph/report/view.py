@@ -21,7 +21,7 @@ from evengraph.metrics.significance import (
     share_interval,
 )
 from evengraph.report.charts import COLOURS
-from evengraph.report.markup import decimals, integer, plural
+from evengraph.report.markup import decimals, integer, percentage, plural
 
 Content = Mapping[str, Any]
 
@@ -179,6 +179,7 @@ class ClassScores:
 
 
 RANKING = "positive_average_precision"
+IN_USE = " (in use)"  # of a threshold
 FEW = 20  # test nodes of a class in a split, below which its scores are called uncertain
 
 
@@ -306,9 +307,8 @@ class ResultView:
         name = one.name if one else f"nodes of {len(rare)} minority classes"
         found = [] if not pooled.size else [self._found(pooled, name)]
         if self.is_two_class:
-            rate = pooled.size / total if (total := sum(map(sum, self.confusion))) else None
-            chance = "" if rate is None else f"; a random ranking has {decimals(100 * rate)}%"
-            return [*found, f"Average precision is {self.average_precision}{chance}."]
+            ranked = f"Average precision is {' '.join(self.average_precision)}."
+            return [*found, ranked, *self._in_population(name)]
         mean = self.score("balanced_accuracy").mean
         if mean is None or not self.classes:
             return found
@@ -330,6 +330,22 @@ class ResultView:
             f"{plural(self.tests, 'test set')}; {counts if pooled.guessed else 'no alarms'}."
         )
 
+    def _in_population(self, name: str) -> list[str]:
+        """How many alarms would be false with the shares given, if labels have others."""
+        nodes, size, share = (
+            number(lookup(self.content, "decision", "ranking", key))
+            for key in ("nodes", "positives", "share")
+        )
+        chosen = [r for r in items(self.content, "decision", "options") if lookup(r, "chosen")]
+        flagged, found = (number(lookup(chosen, 0, key)) for key in ("flagged", "found"))
+        if not (nodes and size and share and flagged) or abs(share - size / nodes) < 1e-6:
+            return []
+        wrong = 1 - (found or 0.0) / flagged
+        return [
+            f"These counts are of labels as collected: with {percentage(share, 1)} {name} among "
+            f"all nodes, {wrong:.0%} of the alarms would be false."
+        ]
+
     @property
     def interval(self) -> Interval | None:
         """Ends of the 95% interval of average precision on the test nodes, in percent."""
@@ -341,14 +357,25 @@ class ResultView:
         return mean - (mean - low) / scale, mean + (high - mean) / scale
 
     @property
-    def average_precision(self) -> str:
-        """That of the positive class in percent, with its interval."""
-        between = (
-            ""
-            if self.interval is None
-            else f" (95% interval {' to '.join(map(decimals, self.interval))})"
-        )
-        return f"{decimals(self.score(RANKING).mean)}%{between}"
+    def average_precision(self) -> list[str]:
+        """That of the positive class with its interval, and of which nodes, beside chance.
+
+        Over all held-out nodes; of results before version 0.3 the mean over test sets.
+        """
+        ranking, one = part(self.content, "decision", "ranking"), self.positive
+        value, nodes, size = (number(ranking.get(k)) for k in ("value", "nodes", "positives"))
+        share = number(ranking.get("share"))
+        low, high = (number(lookup(ranking, "ends", place)) for place in (0, 1))
+        name = one.name if one else "positive"
+        where = f"on {integer(nodes)} held-out nodes ({integer(size)} {name})"
+        if value is None:
+            value, (low, high) = self.score(RANKING).mean, self.interval or (None, None)
+            total = sum(map(sum, self.confusion))
+            share = one.pooled.size / total if one and total else None
+            where = f"on {plural(self.tests, 'test set')}"
+        ends = "" if low is None else f" (95% interval {decimals(low)} to {decimals(high)})"
+        rate = "" if share is None else f"; a random ranking has {decimals(100 * share)}%"
+        return [f"{decimals(value)}%{ends}", where + rate]
 
     @property
     def thresholds(self) -> list[list[str]]:
@@ -362,11 +389,24 @@ class ResultView:
             hits = Hits(found or 0.0, size or 0.0, flagged or 0.0)
             cells = [decimals(value, 3), integer(flagged), integer(found)]
             cells += [integer((size or 0.0) - (found or 0.0)), hits.precision]
-            mark = " (in use)" if lookup(row, "chosen") is True else ""
+            mark = IN_USE if lookup(row, "chosen") is True else ""
             rows.append(
                 [f"{lookup(row, 'rule')}{mark}", *cells, *([] if cost is None else [integer(cost)])]
             )
         return rows
+
+    @property
+    def threshold(self) -> str:
+        """The threshold of the model, what it did, and why those of the tests are others."""
+        text = str(lookup(self.content, "decision", "words"))
+        found = [number(lookup(run, "decision", "threshold")) for run in self.runs]
+        shown = ", ".join(dict.fromkeys(f"{one:.3g}" for one in found if one is not None))
+        if not shown or f"is {shown}, " in text:
+            return text
+        return (
+            f"{text} In the tests it was {shown}, chosen without the test nodes: the model's rests "
+            "on all held-out nodes."
+        )
 
     @property
     def threshold_heads(self) -> list[str]:

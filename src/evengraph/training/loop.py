@@ -487,12 +487,14 @@ def _facts(history: History, left: int, room: int) -> str:
         "best": f"[green]best {100 * history.best_score:.1f} at {history.best_epoch}[/]",
         "left": f"[dim]{left} left[/]",
     }
+    if history.best_score < 0:  # not scored before training ends
+        facts = {name: text for name, text in facts.items() if name in ("epoch", "left")}
     markup = {"best": len("[green][/]"), "left": len("[dim][/]")}
     for name in ("score", "left", "best"):
         length = sum(len(text) - markup.get(key, 0) + 1 for key, text in facts.items())
         if length <= room - BAR - TIME:
             break
-        del facts[name]
+        facts.pop(name, None)
     return " ".join(facts.values())
 
 
@@ -507,10 +509,9 @@ def epoch_lines(title: str, write: Callable[[str], None]) -> Callback:
             return
         latest = now
         name = f"{title}, {history.stage}" if history.stage else title
-        write(
-            f"{name}: epoch {history.epochs}, val {100 * history.score[-1]:.1f}, best "
-            f"{100 * history.best_score:.1f} at {history.best_epoch}, {now - started:.0f} s"
-        )
+        score = f"val {100 * history.score[-1]:.1f}, best {100 * history.best_score:.1f} at "
+        score = f"{score}{history.best_epoch}, " if history.best_score >= 0 else ""  # none yet
+        write(f"{name}: epoch {history.epochs}, {score}{now - started:.0f} s")
 
     return show
 
