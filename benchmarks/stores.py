@@ -44,7 +44,7 @@ def fill(store: Store, spec: Spec) -> None:
         jobs = [job.with_seed(seed) for seed in spec.seeds]
         rows = [Row(job=job, outcome=_outcome(draw), environment=ENVIRONMENT) for job in jobs]
         store.add(*rows)
-    store.save_experiment(spec.name, experiment_content(spec, store, known_runs(store.rows())))
+    store.save_experiment(spec.name, experiment_content(spec, known_runs(store.rows())))
 
 
 ENVIRONMENT = {

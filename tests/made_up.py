@@ -178,10 +178,7 @@ def fill(store):
 
 
 def _fill(store):
-    cells = comparison_cells(store)
-    mapped = next(c["keys"][0] for c in cells if (c["setup"], c["label"]) == (STEP, "Uni-GNN"))
-    store.save_tsne(mapped, node_map())
-    save_experiment(store, "comparison", "comparison", cells, map=mapped)
+    save_experiment(store, "comparison", "comparison", comparison_cells(store))
     save_experiment(store, "ablation", "ablation", ablation_cells(store))
     save_experiment(store, "sensitivity", "sensitivity", sensitivity_cells(store))
 

@@ -433,7 +433,7 @@ def test_a_stored_experiment_holds_the_role_of_each_method_but_of_no_variant(sto
     entries = entry(), entry("Uni-GNN", "unignn"), entry("mine", "unignn"), entry("SMOTE", "smote")
     spec = spec_of(*entries)
     known = known_runs(map(ended, missing([spec], {})))
-    roles = [(c["label"], c["role"]) for c in experiment_content(spec, store, known)["cells"]]
+    roles = [(c["label"], c["role"]) for c in experiment_content(spec, known)["cells"]]
     assert roles == [("GCN", "baseline"), ("Uni-GNN", "highlight"), ("mine", ""), ("SMOTE", "")]
 
 

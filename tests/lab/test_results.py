@@ -33,7 +33,6 @@ from made_up import (
     TAIL,
     figures_of,
     make_results,
-    node_map,
     spread,
 )
 
@@ -51,12 +50,10 @@ def test_experiments_are_read_back_whole(experiments, copied):
     assert [results.title for results in experiments] == ["Comparison", "Ablation", "Sensitivity"]
     assert [len(results.cells) for results in experiments] == [11, 6, 8]
     assert all(results.seeds == [5, 6, 7] for results in experiments)
-    assert [results.tsne for results in experiments] == [node_map(), None, None]
-    assert [results.tsne_label for results in experiments] == ["Uni-GNN", "", ""]
-    content = copied.experiments()["comparison"] | {"map": "of another store"}
+    content = copied.experiments()["comparison"] | {"map": "of version 0.2"}
     copied.save_experiment("comparison", content | {"cells": content["cells"][:1]})
     first = load_experiments(copied)[0]
-    assert (first.name, len(first.cells), first.tsne) == ("comparison", 1, None)
+    assert (first.name, len(first.cells)) == ("comparison", 1)
 
 
 def test_cells_hold_what_was_kept(comparison):
@@ -85,7 +82,7 @@ def test_parts_and_values_give_the_same_numbers_as_rows(copied):
     stored = copied.values([f"metrics.{name}" for name in HEADLINE])
     contents = copied.experiments()
     for results, part in zip(whole, load_experiments(copied, parts=("metrics",)), strict=True):
-        small = tabulate(copied, results.name, contents[results.name], stored)
+        small = tabulate(results.name, contents[results.name], stored)
         for cell, partial, plain in zip(results.cells, part.cells, small.cells, strict=True):
             assert (cell.size, cell.selected) == (plain.size, plain.selected)
             for name in HEADLINE:

@@ -145,7 +145,6 @@ WHOLE_SETUP = f'[[setup]]\ndataset = "toy"\n{SECOND_SETUP}'
 MISTAKES = {
     "top key": ('seeds = "5-7"', 'seed = "5-7"  # here', ["'seed'", "Did you mean seeds", "title"]),
     "draws": ('draws = "comparison"', 'draws = "tables"  # here', ["tables", "ablation"]),
-    "map": ('draws = "comparison"', 'map = "hole"  # here', ["hole", "whole", "GCN"]),
     "seeds that fall": ('seeds = "5-7"', 'seeds = "7-5"  # here', ["upwards", "7-5"]),
     "seeds below zero": ('seeds = "5-7"', "seeds = [5, -1]  # here", ["[5, 6, 7]"]),
     "broken seeds": ('seeds = "5-7"', "seeds = [5.5]  # here", ["[5, 6, 7]"]),

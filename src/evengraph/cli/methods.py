@@ -1,11 +1,11 @@
-"""evengraph methods: list the methods, read from their docstrings."""
+"""evengraph methods: list the methods, or show one as its docstring describes it."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import fields
 from inspect import cleandoc
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.markup import escape
@@ -13,57 +13,38 @@ from rich.markup import escape
 from evengraph.cli.console import out
 from evengraph.cli.options import complete_method
 
+SECTION = re.compile(r"^(Args|Shapes|Cost|Departs|Reference):$", flags=re.MULTILINE)
+
 
 def methods(
     name: Annotated[
         str | None, typer.Argument(help="Show this method in full.", autocompletion=complete_method)
     ] = None,
 ) -> None:
-    """List the methods: idea, reference, cost, parameters."""
+    """List the methods, or show one: idea, parameters, cost, what departs from its paper."""
     from evengraph.methods import METHODS, Method
     from evengraph.pipeline.parameters import known_method
-    from evengraph.report.terminal import method_card, parameter_line
+    from evengraph.report.terminal import plain_table
 
-    shared = {item.name: item.default for item in fields(Method)}
-    if name:
-        kind = METHODS[known_method(name)]
-        about = describe_method(known_method(name))
-        bases = [base for base in kind.__mro__[1:] if issubclass(base, Method)]
-        inherited = (_sections(base).get("Args", "").strip("\n") for base in bases)
-        parts = [cleandoc(kind.__doc__ or ""), "Args of all such methods:", *inherited]
-        out.print(f"[bold]{about['name']}[/]  {about['title']}\n")
-        out.print(escape("\n".join(filter(None, parts))), soft_wrap=True)
-        out.print(f"\nEdges: {about['edges']}\nDefaults: {escape(parameter_line(about['fields']))}")
+    if not name:
+        table = plain_table(["name", "idea"])
+        for key, kind in METHODS.items():
+            table.add_row(key, escape(f"{kind.title}: {_sections(kind)[''].partition(chr(10))[0]}"))
+        out.print(table)
+        out.print("evengraph methods NAME shows one in full.")
         return
-    for key in METHODS:
-        about = describe_method(key)
-        own = {k: v for k, v in about["fields"].items() if k not in shared or shared[k] != v}
-        out.print(method_card(about | {"fields": own}))
-        out.print()
-    out.print(f"Defaults of all methods, unless listed above: {parameter_line(shared)}")
-
-
-SECTION = re.compile(r"^(Args|Shapes|Cost|Departs|Reference):$", flags=re.MULTILINE)
-
-
-def describe_method(name: str) -> dict[str, Any]:
-    """Title, idea, cost and reference of a method, its use of edges, and defaults by parameter."""
-    from evengraph.methods import METHODS
-
-    cls = METHODS[name]
-    sections, method, edges = _sections(cls), cls(), "not used"
+    kind = METHODS[known_method(name)]
+    method, edges = kind(), "not used"
     if method.uses_graph:
         edges = "with their weights" if method.uses_edge_weights else "without weights"
         edges += ", each relation apart" if method.separate_relations else ""
-    return {
-        "name": name,
-        "title": cls.title,
-        "idea": sections[""].partition("\n")[0],
-        "cost": " ".join(sections.get("Cost", "").split()),
-        "edges": edges,
-        "reference": " ".join(sections.get("Reference", "").split()),
-        "fields": {item.name: item.default for item in fields(cls)},
-    }
+    bases = [base for base in kind.__mro__[1:] if issubclass(base, Method)]
+    inherited = (_sections(base).get("Args", "").strip("\n") for base in bases)
+    parts = [cleandoc(kind.__doc__ or ""), "Args of all such methods:", *inherited]
+    defaults = ", ".join(f"{item.name}={item.default}" for item in fields(kind))
+    out.print(f"[bold]{known_method(name)}[/]  {kind.title}\n")
+    out.print(escape("\n".join(filter(None, parts))), soft_wrap=True)
+    out.print(f"\nEdges: {edges}\nDefaults: {escape(defaults)}")
 
 
 def _sections(cls: type) -> dict[str, str]:

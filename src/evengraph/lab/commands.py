@@ -137,7 +137,7 @@ def _show_finished(path: Path, inputs: Mapping[str, str]) -> bool:
     ):
         return False
     _print_names(inputs, path)
-    _print_tables([tabulate(store, name, contents[name], stored) for name in inputs])
+    _print_tables([tabulate(name, contents[name], stored) for name in inputs])
     return True
 
 
@@ -165,7 +165,7 @@ def _run_experiments(
     retry: bool,
     release: bool,
 ) -> None:
-    from evengraph.lab.reproduce import check, embed_nodes, reproduce, run_stored
+    from evengraph.lab.reproduce import check, reproduce, run_stored
     from evengraph.lab.results import load_experiments
     from evengraph.lab.store import Store
     from evengraph.methods import METHODS
@@ -189,7 +189,6 @@ def _run_experiments(
                 on_row=on_row,
                 on_round=on_round,
                 on_wait=partial(_print_holders, waited={}),
-                embed=partial(embed_nodes, device=executor.device, root=root),
                 inputs=inputs,
             )
     except KeyboardInterrupt:

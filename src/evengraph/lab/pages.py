@@ -57,7 +57,6 @@ from evengraph.report.charts import (
     ticks,
 )
 from evengraph.report.markup import DASH, Markup, tag
-from evengraph.report.node_pictures import MAP_SCRIPT, MAP_STYLE, map_figure
 from evengraph.report.page import Link, copy_script, origin_section, page_links
 from evengraph.report.terminal import plain_table
 from evengraph.report.view import dataset_title
@@ -108,9 +107,7 @@ def render_overview(
     footer = page.footer(None, *([" to ".join(dict.fromkeys((days[0], days[-1])))] if days else []))
     title = " · ".join(results.title for results in experiments)
     body = (_header(experiments), main, footer)
-    maps = any(results.tsne is not None for results in experiments)
-    style, script = (STYLE + MAP_STYLE, SCRIPT + MAP_SCRIPT) if maps else (STYLE, SCRIPT)
-    return page.html_page(title, *body, style=style, script=script + copy_script(content or {}))
+    return page.html_page(title, *body, style=STYLE, script=SCRIPT + copy_script(content or {}))
 
 
 def _legend(*, paper: bool) -> Markup:
@@ -247,9 +244,6 @@ def _section(results: ExperimentResults, id: str) -> Markup:
         words = tag("span", "Highlight:")
         parts.append(tag("div", words, *buttons, class_="highlights", hidden=True))
     parts.append(tag("div", *_panels(results), class_="panels"))
-    if results.tsne is not None:
-        setting = results.setting_title(results.settings[0])
-        parts.append(map_figure(results.tsne, f"Map of one run of {results.tsne_label}: {setting}"))
     tables: list[tuple[str, Table]] = []
     if results.kind == "comparison":
         equal, paper = results.with_equal_seeds(), paper_table(results)

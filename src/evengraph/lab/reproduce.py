@@ -30,7 +30,6 @@ from evengraph.pipeline.executor import (
     Result,
     describe,
 )
-from evengraph.pipeline.explanation import place_nodes
 from evengraph.pipeline.parameters import paper_cell, preset_for, renamed_params
 from evengraph.splits import SPLITS, SplitProtocol
 
@@ -38,7 +37,6 @@ SEARCH_BATCH = 8  # trials of a search that run at the same time
 WAIT = 2.0  # seconds, while another process runs what is left
 PARTS = ("validation",)  # all that a plan needs of an outcome
 OnRow = Callable[[Row], None]
-Embed = Callable[[JobSpec], dict[str, Any] | None]  # repeats a run and places its nodes in a plane
 NOT_STORED = ("history", "seed", "interrupted", "total_epochs", "settings", "calibration")
 
 
@@ -50,7 +48,6 @@ def reproduce(
     on_row: OnRow = lambda row: None,
     on_round: Callable[[int], None] = lambda missing: None,
     on_wait: Callable[[Sequence[Holder]], None] = lambda holders: None,
-    embed: Embed | None = None,
     inputs: Mapping[str, str] | None = None,
 ) -> None:
     """Run experiments to their end; runs that the store holds are not repeated.
@@ -69,18 +66,12 @@ def reproduce(
             if store.count() == before:
                 on_wait(store.holders())
                 sleep(WAIT)
-        for spec in specs:
-            job = Plan(spec, known or {}).embedded_run()
-            if embed is None or job is None or store.tsne(job.key) is not None:
-                continue
-            if (positions := embed(job)) is not None:
-                store.save_tsne(job.key, positions)
         finished = True
     finally:
         known = known_runs(store.rows(parts=PARTS)) if known is None else known
         for spec in specs:  # so that results so far can be drawn, also after Ctrl-C
-            content = experiment_content(spec, store, known)
-            if finished and inputs and (content["map"] or not spec.map):
+            content = experiment_content(spec, known)
+            if finished and inputs:
                 rows = (known[job.key] for job in Plan(spec, known).jobs())
                 content["finished"] = finished_mark(inputs[spec.name], rows, content["cells"])
             store.save_experiment(spec.name, content)
@@ -97,16 +88,13 @@ def check(specs: Sequence[Spec], root: Path | None = None) -> None:
             raise ValueError(f"{setup.name} cannot be set up: {error}") from None
 
 
-def experiment_content(spec: Spec, store: Store, known: Mapping[str, Row]) -> dict[str, Any]:
+def experiment_content(spec: Spec, known: Mapping[str, Row]) -> dict[str, Any]:
     """The cells of an experiment, in a form that can be drawn without loading any method."""
-    plan = Plan(spec, known)
-    job = plan.embedded_run()
     return {
         "title": spec.title,
         "draws": spec.draws,
         "seeds": list(spec.seeds),
-        "map": None if job is None or store.tsne(job.key) is None else job.key,
-        "cells": [_cell_content(cell, spec.draws) for cell in plan.cells()],
+        "cells": [_cell_content(cell, spec.draws) for cell in Plan(spec, known).cells()],
     }
 
 
@@ -189,13 +177,6 @@ class Plan:
                 if rows := [row for row in found if row is not None and row.done]:
                     cells.append(Cell(setup, entry, settings, value, rows))
         return cells
-
-    def embedded_run(self) -> JobSpec | None:
-        """The run whose embeddings are drawn, once it has finished."""
-        for cell in self.cells() if self.spec.map else ():
-            if cell.entry.label == self.spec.map and cell.setup is self.spec.setups[0]:
-                return cell.rows[0].job
-        return None
 
     def choice(self, setup: Setup, entry: Entry) -> Fields | None:
         """The settings of an entry on a graph; None while, or if, none can be selected."""
@@ -409,18 +390,6 @@ def _protocol(name: str, params: tuple[tuple[str, Any], ...]) -> SplitProtocol:
 def _spec(job: Job) -> JobSpec:
     assert isinstance(job, StoredJob)
     return job.spec
-
-
-def embed_nodes(
-    spec: JobSpec, *, device: str = "cpu", root: Path | None = None
-) -> dict[str, Any] | None:
-    """Repeat a run and place its nodes; None for a method that has no embeddings."""
-    job = resolve(spec, root)
-    if not hasattr(job.method, "embeddings"):
-        return None
-    task = job.make_task(device)
-    job.method.fit(task, seed=job.seed, progress=False)
-    return place_nodes(job.method, task, job.method.predict_task(task))
 
 
 @cache

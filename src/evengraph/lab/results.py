@@ -153,8 +153,6 @@ class ExperimentResults:
     kind: str  # "comparison", "ablation" or "sensitivity": which tables and plots to draw
     seeds: Sequence[int]  # those of the paper, on which hyperparameters were selected
     cells: Sequence[Cell]
-    tsne: Mapping[str, Any] | None = None  # coordinates, classes and clusters of one run
-    tsne_label: str = ""  # method that this run trained
 
     @property
     def settings(self) -> list[str]:
@@ -231,11 +229,11 @@ def load_experiments(
         found = [rows[key] for key in content["keys"] if key in rows]
         return _cell(content, rows=found)
 
-    return [_experiment(store, name, content, cell) for name, content in contents.items()]
+    return [_experiment(name, content, cell) for name, content in contents.items()]
 
 
 def tabulate(
-    store: Store, name: str, content: Mapping[str, Any], stored: Mapping[str, Sequence[Any]]
+    name: str, content: Mapping[str, Any], stored: Mapping[str, Sequence[Any]]
 ) -> ExperimentResults:
     """An experiment without rows, for its table in the terminal: fast and small.
 
@@ -247,22 +245,19 @@ def tabulate(
         columns = ([math.nan if v is None else v for v in column] for column in values)
         return _cell(content, rows=(), scores=dict(zip(HEADLINE, columns, strict=True)))
 
-    return _experiment(store, name, content, cell)
+    return _experiment(name, content, cell)
 
 
 def _experiment(
-    store: Store, name: str, content: Mapping[str, Any], cell: Callable[[Any], Cell]
+    name: str, content: Mapping[str, Any], cell: Callable[[Any], Cell]
 ) -> ExperimentResults:
     cells = [cell(part) for part in content["cells"]]
-    key = content.get("map")
     return ExperimentResults(
         name=name,
         title=content["title"],
         kind=content["draws"],
         seeds=content["seeds"],
         cells=[cell for cell in cells if cell.size],
-        tsne=store.tsne(key) if key else None,
-        tsne_label=next((c["label"] for c in content["cells"] if key in c["keys"]), ""),
     )
 
 

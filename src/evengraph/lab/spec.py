@@ -83,7 +83,6 @@ class Spec:
     seeds: Sequence[int]  # parameters are selected on them
     setups: Sequence[Setup]
     entries: Sequence[Entry]
-    map: str = ""  # label of the method whose embeddings are drawn, in the first setting
 
     def narrowed(
         self, *, seeds: Sequence[int] = (), methods: Sequence[str] = (), setups: Sequence[str] = ()
@@ -194,7 +193,8 @@ def _at(*keys: str | int) -> Iterator[None]:
 
 
 def _spec(content: dict[str, Any], name: str) -> Spec:
-    allowed = ("title", "draws", "seeds", "map", "fields", "setup", "method", "quick")
+    allowed = ("title", "draws", "seeds", "fields", "setup", "method", "quick")
+    content.pop("map", None)  # version 0.2 drew the nodes of a run
     _check_keys(content, allowed, "key")
     draws, shared = content.get("draws", "comparison"), content.get("fields", {})
     if draws not in DRAWS:
@@ -206,7 +206,6 @@ def _spec(content: dict[str, Any], name: str) -> Spec:
         seeds=_seeds(content, "seeds", "5-7"),
         setups=_tables(content, "setup", _setup),
         entries=_tables(content, "method", partial(_entry, shared=shared)),
-        map=_text(content, "map"),
     )
     for entry in spec.entries:
         _check_table(METHODS[entry.method], shared, "fields")
@@ -225,8 +224,6 @@ def _spec(content: dict[str, Any], name: str) -> Spec:
                         check_field(METHODS[entry.method], name)
                     base = seen.get(base.like)
             seen[entry.label] = entry
-    if spec.map and spec.map not in seen:
-        raise _Mistake(unknown("label", spec.map, seen), "map")
     return spec
 
 

@@ -465,7 +465,8 @@ class Store:
         with self._file.write() as base:
             return base.execute("DELETE FROM runs WHERE status = ?", (status,)).rowcount
 
-    # Experiments: how rows make up tables and curves. In the file they are called boards and maps.
+    # Experiments: how rows make up tables and curves. In the file they are called boards; maps are
+    # those of version 0.2.
 
     def save_experiment(self, name: str, content: Mapping[str, Any]) -> None:
         """Write the results of an experiment, replacing earlier ones."""
@@ -477,29 +478,17 @@ class Store:
         """Read the results of every experiment, by its name."""
         with self._file.read() as base:
             rows = base.execute("SELECT name, content FROM boards ORDER BY rowid").fetchall()
-        experiments = {str(name): self._content(name, content) for name, content in rows}
-        return {name: content for name, content in experiments.items() if content is not None}
-
-    def save_tsne(self, key: str, content: Mapping[str, Any]) -> None:
-        """Write the t-SNE of the embeddings of a run."""
-        with self._file.write() as base:
-            base.execute("INSERT OR REPLACE INTO maps VALUES (?, ?)", (key, json.dumps(content)))
-
-    def tsne(self, key: str) -> dict[str, Any] | None:
-        """Read the t-SNE of the embeddings of a run, if one was saved."""
-        with self._file.read() as base:
-            row = base.execute("SELECT content FROM maps WHERE key = ?", (key,)).fetchone()
-        return None if row is None else self._content(f"t-SNE {key}", row[0])
-
-    def _content(self, name: Any, text: Any) -> dict[str, Any] | None:
-        try:
-            content = json.loads(text)
-        except (TypeError, ValueError, RecursionError):
-            content = None
-        if isinstance(content, dict):
-            return content
-        self._damage[f"Experiment {name!s:.40} of {self.path} is damaged: not JSON."] = None
-        return None
+        found = {}
+        for name, text in rows:
+            try:
+                content = json.loads(text)
+            except (TypeError, ValueError, RecursionError):
+                content = None
+            if isinstance(content, dict):
+                found[str(name)] = content
+            else:
+                self._damage[f"Experiment {name!s:.40} of {self.path} is damaged: not JSON."] = None
+        return found
 
     # Claims: which process works on which job, so that none is run twice.
 

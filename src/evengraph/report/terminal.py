@@ -364,23 +364,3 @@ def bar(count: float, largest: float) -> str:
 
 def _percent(value: float | None) -> str:
     return percentage(None if value is None else value / 100)
-
-
-def _two_columns() -> Table:
-    left, right = Column(style="dim", no_wrap=True), Column(overflow="fold")
-    return Table.grid(left, right, padding=(0, 2, 0, 0))
-
-
-def method_card(method: Content) -> Table:
-    """A method in a few lines: name, idea, reference, cost, parameters."""
-    table = _two_columns()
-    table.add_row(f"[bold not dim]{method['name']}[/]", f"[bold]{method['title']}[/]")
-    for name in ("idea", "reference", "cost", "edges"):
-        table.add_row(name, escape(method[name]))
-    table.add_row("parameters", escape(parameter_line(method["fields"])))
-    return table
-
-
-def parameter_line(values: Content) -> str:
-    """Parameters and their values on one line."""
-    return ", ".join(f"{name}={value}" for name, value in values.items())
