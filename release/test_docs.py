@@ -62,7 +62,9 @@ def compared():
         yield f"{100 * min(counts) / sum(counts):.1f}"
 
 
-@pytest.mark.parametrize("name", ["methods.md", "public-split.md", "scaling.md"])
+@pytest.mark.parametrize(
+    "name", ["methods.md", "public-split.md", "results/public-split.md", "scaling.md"]
+)
 def test_figures_are_stored_ones(name):
     """Every number with a decimal, or above 1,000, stands in a page that was drawn from runs."""
     explorers = [DOCS / name / "index.html" for name in ("results", "beyond", "successor")]
@@ -76,7 +78,10 @@ def test_figures_are_stored_ones(name):
     unison = module(ROOT / "results" / "draw_unison.py", "results_draw_unison")
     stored += "\n".join([unison.successor(), unison.behind(), unison.margin()])
     parts = [draw.newer(), draw.rates(), draw.patient(), draw.order(), draw.ceiling()]
-    stored += "\n".join([*parts, draw.heavier(), draw.gap("newer", "IceBerg", "Uni-GNN")])
+    parts += [draw.drawn(), draw.drawn_verdict()]
+    stored += "\n".join(
+        [*parts, draw.heavier(), draw.public_leads(), draw.gap("newer", "IceBerg", "Uni-GNN")]
+    )
     known = set(re.findall(r"[\d.,]*\d", stored.replace(",", "")))
     prose = re.sub(r"```.*?```|`[^`]*`|\]\([^)]*\)", "", text(name), flags=re.S)
     quoted = re.findall(r"\d+\.\d+|\d{1,3}(?:,\d{3})+", prose)

@@ -1,5 +1,6 @@
 """The stored runs: what is drawn from them is what they hold, and they hold what they should."""
 
+import csv
 import importlib.util
 import json
 import re
@@ -196,9 +197,22 @@ def test_the_page_on_methods_has_its_tables(draw):
 
 
 def test_the_page_on_the_public_split_has_its_tables(draw):
-    text = (ROOT / "docs" / "public-split.md").read_text(encoding="utf-8")
-    drawn = (draw.public, draw.raw, draw.published, draw.ceiling, draw.heavier)
-    assert [part.__name__ for part in drawn if part() not in text] == []
+    pages = (ROOT / "docs" / name for name in ("public-split.md", "results/public-split.md"))
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    parts = (draw.public, draw.raw, draw.published, draw.ceiling, draw.heavier)
+    parts = (*parts, draw.drawn, draw.drawn_verdict, draw.public_leads)
+    assert [part.__name__ for part in parts if part() not in text] == []
+
+
+def test_drawn_splits_have_ten_seeds_and_the_labels_of_the_protocol():
+    with (RESULTS / "heavier.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["commit"][-1] for row in rows}.isdisjoint("+")
+    runs = Counter((row["graph"], row["ratio"], row["method"]) for row in rows)
+    assert set(runs.values()) == {10}
+    labels = {(row["graph"], row["ratio"]): int(row["labels"]) for row in rows}
+    assert labels["cora", "50"] == 4 * 50 + 3
+    assert labels["computers", "0"] == 133  # UNREAL's authors have as many
 
 
 def test_presets_of_iceberg_are_what_validation_chose(beyond):
@@ -365,7 +379,7 @@ def test_balanced_softmax_is_best_before_its_learning_rate_would_be_halved(tmp_p
     """
     with closing(sqlite3.connect(copy)) as base:
         epochs = [epoch for (epoch,) in base.execute(query)]
-    text = (ROOT / "docs" / "public-split.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "results" / "public-split.md").read_text(encoding="utf-8")
     assert len(epochs) == 20
     assert f"between {min(epochs)} and {max(epochs)}" in text
 
@@ -379,7 +393,7 @@ def test_what_was_tried_for_iceberg_with_cross_entropy_on_pubmed(beyond):
             runs.setdefault(key, []).append(row.outcome["metrics"]["balanced_accuracy"])
     assert {len(values) for values in runs.values()} == {10}
     means = [f"{fmean(runs[key]):.1f}" for key in sorted(runs)]
-    text = (ROOT / "docs" / "public-split.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "results" / "public-split.md").read_text(encoding="utf-8")
     scaled, raw = "0.0005 and 0.005", "0.05 and 0.1"
     sentence = f"{means[0]} and {means[1]} with scaled features and a weight decay of {scaled}, "
     sentence += f"{means[2]} and {means[3]} with raw features and a learning rate of {raw}"

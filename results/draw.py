@@ -12,10 +12,11 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from evengraph.lab.results import Cell, ExperimentResults, load_experiments, paired_gaps
+from evengraph.lab.results import ALPHA, Cell, ExperimentResults, load_experiments, paired_gaps
 from evengraph.lab.spec import Setup
 from evengraph.lab.store import Store
 from evengraph.methods import METHODS
+from evengraph.metrics.significance import holm, t_test
 from evengraph.pipeline.parameters import paper_cell
 
 HERE = Path(__file__).parent
@@ -170,7 +171,7 @@ def raw() -> str:
 
 
 HEAVY = ("heavyscaled", "heavyraw")
-GRAPHS = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed"}
+GRAPHS = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed", "computers": "Computers"}
 
 
 def heavier() -> str:
@@ -187,6 +188,70 @@ def heavier() -> str:
     where = [(_where(setting)[0], _where(setting)[2]["ratio"]) for setting in settings]
     titles = [f"{GRAPHS[graph]}, {1 / ratio:.0f}" for graph, ratio in where]
     return _table(["method", *titles], [*rows, ["UNREAL, published", *means]])
+
+
+def drawn() -> str:
+    """Unison on splits like those of UNREAL's authors, beside their values."""
+    ours, theirs = _heavier_scores("heavier.csv"), _heavier_scores("heavier-published.csv")
+    rows = []
+    for graph, ratio in dict.fromkeys(key[:2] for key in ours):
+        name = f"{GRAPHS[graph]}, " + (f"ratio {ratio}" if ratio != "0" else "1% of each class")
+        shown = [ours[graph, ratio, label] for label in ("unison", "balancedsoftmax")]
+        means = [f"{fmean(one):.1f} ± {stdev(one):.1f}" if one else "–" for one in shown]
+        published = [theirs[graph, ratio, label] for label in ("Balanced softmax", *UNREALS)]
+        rows.append([name, *means, *(f"({one[0]})" if one else "–" for one in published)])
+    header = ["setting", "Unison", "balanced softmax", "theirs", "UNREAL", "UNREAL, GAT"]
+    return _table(header, rows)
+
+
+def drawn_verdict() -> str:
+    """Where Unison is above UNREAL, and how far our balanced softmax is from theirs."""
+    ours, theirs = _heavier_scores("heavier.csv"), _heavier_scores("heavier-published.csv")
+    keys = [key[:2] for key in ours if key[2] == "unison"]
+    leads = {key: fmean(ours[*key, "unison"]) - theirs[*key, "UNREAL"][0] for key in keys}
+    above = [value for value in leads.values() if value > 0]
+    gaps = [
+        fmean(values) - theirs[*key, "Balanced softmax"][0]
+        for (*key, label), values in ours.items()
+        if label == "balancedsoftmax"
+    ]
+    low, high = min(leads.values()), max(leads.values())
+    return (
+        f"Unison is above UNREAL with a GCN in {len(above)} of {len(leads)} settings, by "
+        f"{low:+.1f} to {high:+.1f} points over all; our balanced softmax differs from theirs by "
+        f"{min(gaps):+.1f} to {max(gaps):+.1f}"
+    )
+
+
+UNREALS = ("UNREAL", "UNREAL, GAT")
+
+
+def _heavier_scores(name: str) -> dict[tuple[str, str, str], list[float]]:
+    found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    with (HERE / name).open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            found[row["graph"], row["ratio"], row["method"]].append(float(row[METRIC]))
+    return found
+
+
+def public_leads() -> str:
+    """How far Unison is above the next row of the public split, and what a paired test says."""
+    results = other_experiments()["publicstep"]
+    tests = []
+    for setting in PUBLIC:
+        ranked = sorted(results.table_cells(setting), key=lambda cell: -cell.mean(METRIC))
+        assert ranked[0].label == "Unison"
+        tests.append(t_test(paired_gaps(*ranked[:2], METRIC).values))
+    assert min(holm([test.p for test in tests])) > ALPHA
+    means, ps = ([format(getattr(t, name), form) for t in tests] for name, form in FORMS)
+    return f"by {_listed(means)} points; none is significant over the ten draws (p = {_listed(ps)})"
+
+
+FORMS = (("mean", ".1f"), ("p", ".2f"))
+
+
+def _listed(words: list[str]) -> str:
+    return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _where(setting: str) -> tuple[str, str, dict[str, Any]]:
