@@ -303,6 +303,8 @@ def test_the_front_page_has_its_numbers(draw_front, draw_unison, draw_reproducti
     table = draw_front.default()
     assert all(f"<!-- default -->\n{table}\n<!-- /default -->" in text for text in pages)
     assert draw_unison.front() in pages[0]
+    beside = re.search(r"points to (\d+\.\d)", draw_unison.committee_verdict())
+    assert f"[ten IceBergs](docs/unison.md#is-it-the-committee) are {beside[1]} behind" in pages[0]
     assert f"{draw_reproduction.count(SEEDS[0])} published means of Uni-GNN" in pages[0]
 
 
