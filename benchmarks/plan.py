@@ -1,7 +1,8 @@
 """`python -m benchmarks.plan`: what graphs cost that nobody here has, from measured constants.
 
 Disk and memory follow from the formats of arrays. Core-hours are measured core-seconds, multiplied:
-docs/planning.md has this table, and says on which machine they were measured and what is left out.
+docs/results/planning.md has this table, and says on which machine they were measured and what is
+left out.
 """
 
 from __future__ import annotations

@@ -8,13 +8,17 @@ Code is shown as a page; a link to a folder becomes plain text.
 Without an address of the site, the links of `404.html` start at its own folder instead of a
 server's root, so that they also work below a path and from disk.
 
+Notebooks become pages. Guides come first in the search; results and copies are left out of it.
+
 The line `<!-- every method -->` is replaced by the reference of each entry of METHODS, and
 `<!-- every metric -->` by tables of METRICS.
 """
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from os.path import relpath
 from pathlib import Path
 from typing import Any
@@ -28,6 +32,8 @@ FOLDER = "repository"
 EVERY_METHOD = "<!-- every method -->"
 EVERY_METRIC = "<!-- every metric -->"
 CODE = {".py": "python", ".toml": "toml", ".txt": ""}
+UNSEARCHED = ("repository/", "results/", "public-split", "reproduction")
+FIRST = ("start", "own-data", "fraud", "disk", "methods", "train", "predict", "labelling", "errors")
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -36,6 +42,8 @@ def on_files(files: Files, config: Any) -> Files:
     root = docs.parent
     queue = [Path(file.abs_src_path) for file in files.documentation_pages()]
     seen = {path.resolve() for path in queue}
+    for path in sorted((docs / "notebooks").glob("*.ipynb")):
+        files.append(_notebook(path, config))
     for page in queue:
         for match in LINK.finditer(page.read_text(encoding="utf-8")):
             target = (page.parent / match[2]).resolve()
@@ -50,6 +58,15 @@ def on_files(files: Files, config: Any) -> Files:
     return files
 
 
+def _notebook(path: Path, config: Any) -> File:
+    """Make a page of a notebook."""
+    sys.path.insert(0, str(path.parents[2]))
+    from tools.notebooks import page
+
+    content = page(json.loads(path.read_text(encoding="utf-8")), path.stem)
+    return File.generated(config, f"notebooks/{path.stem}.md", content=content)
+
+
 def _uri(target: Path, root: Path) -> Path:
     """Return the path on the site of a file outside `docs/`."""
     inside = FOLDER / target.relative_to(root)
@@ -62,9 +79,8 @@ def _copy(target: Path, root: Path, config: Any) -> File:
     if target.suffix not in CODE:
         return File.generated(config, uri, abs_src_path=str(target))
     text = target.read_text(encoding="utf-8")
-    head = "---\nsearch:\n  exclude: true\n---\n\n"  # people search the docs, not the code
     page = f"# {target.relative_to(root).as_posix()}\n\n````{CODE[target.suffix]}\n{text}````\n"
-    return File.generated(config, uri, content=head + page)
+    return File.generated(config, uri, content=page)
 
 
 def _method_entries() -> list[str]:
@@ -96,7 +112,11 @@ def _unbroken(row: str) -> str:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Rewrite links to files outside `docs/`, and list the methods."""
+    """Rewrite links to files outside `docs/`, list the methods, weigh the page in the search."""
+    if page.file.src_uri.startswith(UNSEARCHED):
+        page.meta["search"] = {"exclude": True}
+    elif page.file.src_uri.removesuffix(".md") in FIRST:
+        page.meta["search"] = {"boost": 4}
     if page.file.abs_src_path is None:  # code, which has no links
         return markdown
     if EVERY_METHOD in markdown:

@@ -190,7 +190,7 @@ def test_g_mean_is_a_function_of_balanced_accuracy(experiments):
 
 
 def test_the_page_on_methods_has_its_tables(draw):
-    text = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "results" / "methods.md").read_text(encoding="utf-8")
     drawn = (draw.newer, draw.rates, draw.patient, draw.twenty, draw.graphs, draw.order)
     assert [part.__name__ for part in (*drawn, draw.natural) if part() not in text] == []
     assert draw.gap("newer", "IceBerg", "Uni-GNN") in text
@@ -309,7 +309,7 @@ def test_the_front_page_has_its_numbers(draw_front, draw_unison, draw_reproducti
 
 
 def test_the_page_on_tables_has_its_results(draw_tables):
-    text = (ROOT / "docs" / "sklearn.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "results" / "sklearn.md").read_text(encoding="utf-8")
     rows = draw_tables.rows()
     assert draw_tables.draws(rows) == 10
     assert all(draw_tables.compared(rows, transfer=both) in text for both in (False, True))
@@ -360,7 +360,7 @@ def test_the_run_of_the_front_page_is_stored():
 
 
 def test_the_page_on_labelling_has_its_tables():
-    page = (ROOT / "docs" / "labelling.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "results" / "labelling.md").read_text(encoding="utf-8")
     draw_labelling = _script("draw_labelling")
     assert draw_labelling.page(page) == page
     curves = draw_labelling.curves()

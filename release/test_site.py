@@ -131,7 +131,7 @@ def check_search(browser, site):
     hits = "[...document.querySelectorAll('.md-search-result__item h1')].map((h) => h.textContent)"
     assert wait_for(browser, f"({hits}).length > 0")
     found = browser.value(hits)
-    assert "Metric definitions" in found
+    assert "Metrics" in found
     assert browser.complaints == []
 
 

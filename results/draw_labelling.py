@@ -1,4 +1,4 @@
-"""Draw the tables and the figures of docs/labelling.md: `python results/draw_labelling.py`.
+"""Draw the tables and the figures of docs/results/labelling.md: `python results/draw_labelling.py`.
 
 Tables are put between the marks of the page, the figures into docs/labelling.svg and
 docs/labelling-ap.svg, all from labelling.csv and labelling-expected.csv.
@@ -17,7 +17,7 @@ from typing import Any
 from evengraph.metrics.significance import Evidence, holm, t_test
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "labelling.md"
+PAGE = HERE.parent / "docs" / "results" / "labelling.md"
 FIGURES = {"bacc": "labelling.svg", "ap": "labelling-ap.svg"}
 METRICS = {"bacc": "balanced accuracy, %", "ap": "average precision, %"}
 TITLES = {

@@ -1,4 +1,4 @@
-"""Take the pictures of docs/desk.md in Chromium: the desk over examples/accounts, at work.
+"""Take the pictures of docs/labelling.md in Chromium: the desk over examples/accounts, at work.
 
 python -m tools.desk_pictures
 """

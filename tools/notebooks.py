@@ -4,7 +4,8 @@
 
 A notebook is a Python file with cells as `# %%` and text as `# %% [markdown]`, which editors and
 jupytext open. It is run here without Jupyter: the outputs are what a cell prints, and the last
-expression as text and HTML. Each becomes an .ipynb file and a page.
+expression as text and HTML. Each becomes an .ipynb file,
+which the documentation shows as a page.
 """
 
 from __future__ import annotations
@@ -139,8 +140,7 @@ def main() -> None:
         content = notebook(cells, run_cells(cells))
         text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
         (PAGES / f"{path.stem}.ipynb").write_text(text, encoding="utf-8")
-        (PAGES / f"{path.stem}.md").write_text(page(content, path.stem), encoding="utf-8")
-        print(f"wrote {(PAGES / path.stem).relative_to(ROOT)}.ipynb and .md")
+        print(f"wrote {(PAGES / path.stem).relative_to(ROOT)}.ipynb")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """What comes from files: limits, arrays of npz files, types of stored fields, parts of JSON.
 
 Limits keep a few bytes from filling the memory. Each grows with the file: what a user's own data
-needs is far below it, and the error says how to save a file within it. docs/limits.md lists them.
+needs is far below it, and the error says how to save a file within it. docs/security.md lists them.
 """
 
 import io
