@@ -86,7 +86,6 @@ _ARGUMENTS: ContextVar[tuple[str, ...]] = ContextVar("arguments", default=())
 
 
 def remember(arguments: Sequence[str]) -> None:
-    """Keep the arguments of this call of the command line."""
     _ARGUMENTS.set(tuple(arguments))
 
 
@@ -135,7 +134,6 @@ def launched_ranks(arguments: Sequence[str]) -> Iterator[None]:
 
 
 def current_ranks() -> Ranks:
-    """The processes of this command."""
     from evengraph.training.ranks import ALONE
 
     current = _CURRENT.get()

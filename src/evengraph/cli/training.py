@@ -168,7 +168,6 @@ def _announce(plan: RunPlan, presets: Mapping[str, Mapping[str, Any]] | None, de
 
 
 def _split_words(plan: RunPlan) -> str:
-    """The splits of a run in words."""
     from evengraph.splits import ByTime, Folds, Given
 
     protocol, count = plan.protocol, len(plan.seeds)

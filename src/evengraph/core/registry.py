@@ -42,7 +42,6 @@ class Registry(MutableMapping[str, Item]):
 
     @property
     def what(self) -> str:
-        """What an entry is, in messages."""
         return self.group.rpartition(".")[2].removesuffix("s")
 
     @property

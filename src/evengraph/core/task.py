@@ -432,7 +432,6 @@ class Record:
 
     @property
     def all_metrics(self) -> dict[str, float]:
-        """The metrics, with those of calibration where it was asked for."""
         return {**self.metrics, **(self.calibration or {}).get("metrics", {})}
 
     def as_dict(self) -> dict[str, Any]:

@@ -394,15 +394,10 @@ def _csr_npz(contents: Contents) -> Data:
     return _data(attributes.astype(np.float32).toarray(), edge_index, part["labels"])
 
 
-def _edge_list_npz(contents: Contents) -> Data:
-    """Platonov et al.: a list of pairs. Their ten splits are not used."""
-    x, y, pairs = _arrays(contents, "node_features", "node_labels", "edges").values()
-    return _data(x, _undirected(pairs.T, len(y)), y)
-
-
-def _array_npz(contents: Contents) -> Data:
-    x, y, edge_index = _arrays(contents, "x", "y", "edge_index").values()
-    return _data(x, _undirected(edge_index, len(y)), y)
+def _array_npz(contents: Contents, *keys: str) -> Data:
+    """Features, labels and edges by name; `edges` are pairs."""
+    x, y, edges = _arrays(contents, *keys).values()
+    return _data(x, _undirected(edges.T if keys[-1] == "edges" else edges, len(y)), y)
 
 
 def _attributed(contents: Contents) -> Data:
@@ -420,8 +415,9 @@ READERS: dict[str, Callable[[Contents], Data]] = {
     "planetoid": _planetoid,
     "linqs_cora": _linqs_cora,
     "csr_npz": _csr_npz,
-    "edge_list_npz": _edge_list_npz,
-    "array_npz": _array_npz,
+    # Platonov et al.: a list of pairs; their ten splits are not used
+    "edge_list_npz": lambda c: _array_npz(c, "node_features", "node_labels", "edges"),
+    "array_npz": lambda c: _array_npz(c, "x", "y", "edge_index"),
     "attributed": _attributed,
 }
 

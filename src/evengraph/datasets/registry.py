@@ -46,7 +46,6 @@ class FileSet:
     pyg: str | None = None  # name for the PyTorch Geometric class that can download it
 
     def check(self, contents: Mapping[str, bytes], folder: str) -> None:
-        """Compare every file with its expected hash."""
         for name, expected in self.files.items():
             check_hash(contents[name], expected, f"{folder}/{name}")
 

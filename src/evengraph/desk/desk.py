@@ -117,7 +117,6 @@ class Desk:
         return labels
 
     def counts(self) -> dict[str, int]:
-        """Labelled nodes of each class."""
         with self._lock:
             classes, labels = self.classes, self.labels()
         counts = torch.bincount(labels[labels >= 0], minlength=len(classes)).tolist()
@@ -178,7 +177,6 @@ class Desk:
         self.learn()
 
     def note(self, row: int, text: str, *, who: str, session: str) -> None:
-        """Save a note."""
         id = self.nodes.ids[row]
         self.file.add(Event(node=id, kind=NOTE, note=text, who=who, session=session))
         self.refresh()
@@ -193,7 +191,6 @@ class Desk:
         return self.nodes.rows.get(event.node)
 
     def add_class(self, name: str, *, who: str, session: str) -> None:
-        """Add a class that nobody has labelled yet."""
         if name not in self.classes:
             self.file.add(Event(kind=CLASS, label=name, who=who, session=session))
             self.refresh()
@@ -323,7 +320,6 @@ class Desk:
         return explain(self.method, self.nodes.graph, row, ids=ids, feature_names=names, top=6)
 
     def close(self) -> None:
-        """End what runs in the background."""
         self.trainer.stop()
         self._thread.shutdown(wait=False, cancel_futures=True)
 

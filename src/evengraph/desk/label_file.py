@@ -118,7 +118,6 @@ class LabelFile:
 
     @property
     def column(self) -> str:
-        """The column that the labels are for."""
         with self._file.read() as base:
             row = base.execute("SELECT value FROM about WHERE name = 'column'").fetchone()
         return "" if row is None else str(row[0])
@@ -157,13 +156,11 @@ class LabelFile:
         return node
 
     def add_fit(self, fit: FitEntry) -> None:
-        """Write down that a model was trained."""
         query = "INSERT INTO fits (created, method, labels, score, seconds) VALUES (?, ?, ?, ?, ?)"
         with self._file.write() as base:
             base.execute(query, (_now(), fit.method, fit.labels, fit.score, fit.seconds))
 
     def fits(self) -> list[FitEntry]:
-        """All models that were trained, in order."""
         query = f"SELECT {', '.join(_FIT)} FROM fits ORDER BY number"
         with self._file.read() as base:
             return [FitEntry(**dict(zip(_FIT, row, strict=True))) for row in base.execute(query)]
@@ -214,7 +211,6 @@ class Answers:
                 self._by_node.setdefault(event.node, []).append(event)
 
     def of(self, node: str) -> Event | None:
-        """The answer that counts for a node."""
         return next((e for e in reversed(self.history(node)) if e.kind in ANSWERS), None)
 
     def event(self, number: int) -> Event | None:
@@ -226,12 +222,10 @@ class Answers:
         return [e for e in self._by_node.get(node, ()) if e.number not in self._undone]
 
     def all(self) -> list[Event]:
-        """The answer of every node that has one, the oldest first."""
         answers = (self.of(node) for node in list(self._by_node))
         return sorted((e for e in answers if e is not None), key=lambda e: e.number)
 
     def labels(self) -> dict[str, str]:
-        """The class of every labelled node, by id."""
         return {event.node: event.label for event in self.all() if event.kind == LABEL}
 
     def last_of(self, session: str) -> Event | None:

@@ -48,7 +48,6 @@ class DeskNodes:
 
     @cached_property
     def rows(self) -> dict[str, int]:
-        """The row of every node by its id."""
         return {id: row for row, id in enumerate(self.ids)}
 
     @cached_property
@@ -192,7 +191,6 @@ def labelled_table(nodes: DeskNodes, answers: Answers) -> Any:
 
 
 def csv_bytes(table: Any) -> bytes:
-    """A table as CSV."""
     text: str = table.to_csv(index=False, lineterminator="\n")
     return text.encode("utf-8", errors="replace")
 

@@ -45,7 +45,6 @@ MAX_CHARS = 14
 
 
 def node_page(desk: Desk, session: Session, row: int) -> str:
-    """A node to label."""
     explanation = tag("p", "Explanations come with the first trained model.")
     source = None
     if desk.method is not None:  # loaded later: it may take a moment
@@ -101,7 +100,6 @@ def class_answer(name: str) -> str:
 
 
 def message_page(title: str, text: str) -> str:
-    """A page with the reason why there is no other."""
     return _document(title, tag("main", tag("h1", title), tag("p", text, class_="lead")))
 
 
@@ -325,7 +323,6 @@ def neighbourhood(desk: Desk, row: int) -> tuple[list[Dot], list[tuple[int, int]
 
 
 def colour(number: int) -> str:
-    """The CSS class with the colour of a class."""
     return f"colour-{number % COLOURS}"
 
 

@@ -81,7 +81,6 @@ class Access:
 
     @property
     def address(self) -> str:
-        """The address to open; good for any number of browsers."""
         return f"http://{self.hosts[0]}/?token={self.token}"
 
     def one_time_address(self) -> str:
@@ -103,7 +102,6 @@ class Access:
         return secret
 
     def session(self, cookies: Mapping[str, str]) -> Session | None:
-        """The session of a request."""
         return self._sessions.get(cookies.get(self.cookie, ""))
 
     def allows_post(self, session: Session, headers: Mapping[str, str], form_token: str) -> bool:

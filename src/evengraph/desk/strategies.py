@@ -107,12 +107,10 @@ class Evidence:
 
     @cached_property
     def known(self) -> Tensor:
-        """Labelled nodes, ascending, (n,)."""
         return (self.labels >= 0).nonzero().squeeze(1)
 
     @cached_property
     def counts(self) -> Tensor:
-        """Labels of each class, (C,)."""
         return torch.bincount(self.labels[self.known], minlength=self.num_classes)
 
     @cached_property
@@ -203,7 +201,6 @@ class Strategy:
 
 
 def random_scores(evidence: Evidence) -> Tensor:
-    """A random order."""
     return torch.rand(len(evidence.labels), generator=generator(evidence.seed))
 
 

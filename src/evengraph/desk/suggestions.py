@@ -156,7 +156,6 @@ class Pool:
 
     @property
     def num_classes(self) -> int:
-        """Number of classes, those without labels included."""
         return len(self.class_names)
 
     @cached_property

@@ -111,11 +111,9 @@ class Trainer:
 
     @property
     def running(self) -> bool:
-        """Whether a model is being trained."""
         return self.process is not None
 
     def start(self, job: TrainingJob) -> None:
-        """Begin, unless a training is running."""
         with self._lock:
             if self.running:
                 return
@@ -128,7 +126,6 @@ class Trainer:
         Thread(target=self._wait, args=(job, process, receiver), daemon=True).start()
 
     def stop(self) -> None:
-        """End a training that is running."""
         with self._lock:  # a process that is being started cannot be ended
             process = self.process
         if process is not None:

@@ -81,17 +81,8 @@ def _progress() -> Iterator[Progress]:
     if not err.is_terminal:
         yield StageLines()
         return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = TextColumn("[bold]{task.description}"), BarColumn(bar_width=20), TimeElapsedColumn()
-    with Progress(*columns, console=err, transient=True) as bar:
-        task = bar.add_task("reading", total=None)
-
-        def show(stage: str, share: float | None) -> None:
-            total = None if share is None else 1.0
-            bar.update(task, description=stage, total=total, completed=share or 0)
-
-        yield show
+    with err.status("reading") as status:
+        yield lambda stage, share: status.update(stage + (f": {share:.0%}" if share else ""))
 
 
 def predict_on_disk(

@@ -174,7 +174,6 @@ class DiskGraph:
         return cls(packed, space, features(packed))
 
     def encoding(self) -> tuple[FeatureEncoder, TableColumns]:
-        """What made the features, and the columns of the tables."""
         return self.packed.encoding()
 
     def labels(self) -> Data:

@@ -186,7 +186,6 @@ def write_features(
     memory: int,
     progress: Progress,
 ) -> None:
-    """Encode the rows in blocks and write them."""
     columns, width = list(encoder.input_columns), len(encoder.names)
     row_bytes = 16 * width + sum(200 + 8 * nodes.cell_bytes([column]) for column in columns)
     size = int(min(max(memory // 4 // row_bytes, 1000), 1 << 18))

@@ -287,12 +287,10 @@ class PackedGraph:
 
     @cached_property
     def indices(self) -> NDArray[np.signedinteger[Any]]:
-        """Neighbours of all nodes, (E,)."""
         return self.array("indices")
 
     @cached_property
     def edge_weight(self) -> NDArray[np.float32] | None:
-        """Weight of each entry of `indices`, (E,); None if the edges have none."""
         return self._optional("edge_weight")
 
     @cached_property
@@ -332,7 +330,6 @@ class PackedGraph:
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """A name for each class; empty without labels."""
         return tuple(self.header["class_names"])
 
     @property

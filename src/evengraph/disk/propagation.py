@@ -93,7 +93,6 @@ class Operator:
 
     @property
     def num_entries(self) -> int:
-        """Entries of all rows, self-loops included."""
         return int(self.links.array("indptr")[-1]) + self.has_loops * self.num_nodes
 
     def blocks(self, memory: int) -> Iterator[slice]:
@@ -189,7 +188,8 @@ class Workspace:
         strips = self.ranks.once(lambda: self._strips(result))
         if not strips:
             return self._complete(result)
-        self._check_disk(result, sum(strip.stop - strip.start for strip in strips))
+        needed = FLOAT * result.shape[0] * sum(strip.stop - strip.start for strip in strips)
+        check_disk(self.folder, needed, "propagated features")
         matrix, limit = Operator(self.links, walk.kind), self.limit  # free before columns load
 
         def compute(columns: slice) -> None:
@@ -207,7 +207,10 @@ class Workspace:
 
     def _strips(self, result: ColumnTable) -> list[slice]:
         """The columns that are missing, in strips that fit in memory; some for every process."""
-        if not (gaps := self._gaps(result)):
+        if result.content_hash not in self.checked:
+            result.check()
+        self.checked.add(result.content_hash)
+        if not (gaps := result.missing()):
             return []
         missing = sum(end - first for first, end in gaps)
         width = min(self._width(), ceil(missing / self.ranks.size))
@@ -216,12 +219,6 @@ class Workspace:
             for first, end in gaps
             for start in range(first, end, width)
         ]
-
-    def _gaps(self, result: ColumnTable) -> list[tuple[int, int]]:
-        if result.content_hash not in self.checked:
-            result.check()
-        self.checked.add(result.content_hash)
-        return result.missing()
 
     def _complete(self, result: ColumnTable) -> ColumnTable:
         """The table, once all columns are seen from here: other machines may have written them."""
@@ -259,9 +256,6 @@ class Workspace:
             return self.memory
         free, _ = torch.cuda.mem_get_info(self.device)
         return min(self.memory, int(GPU_SHARE * free))
-
-    def _check_disk(self, table: Table, columns: int) -> None:
-        check_disk(self.folder, FLOAT * table.shape[0] * columns, "propagated features")
 
 
 @dataclass(frozen=True, eq=False)

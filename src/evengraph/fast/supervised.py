@@ -49,7 +49,6 @@ class SupervisedBatch(Batch):
         return weights / (weights * task.class_counts).sum()
 
     def epoch(self) -> tuple[Tensor, Tensor]:
-        """A pass for the score and one with dropout for the loss."""
         first = self.net.encoder(*self.inputs)  # no dropout before it: both passes share it
         with torch.no_grad():
             terms = ClassTerms(predict_offsets=self.predict_offsets)

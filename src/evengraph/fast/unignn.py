@@ -24,14 +24,13 @@ from evengraph.fast.dropout import Noise, relu_dropout
 from evengraph.fast.kmeans import batched_kmeans
 from evengraph.fast.replicas import Batch, Fit, fit_as_batch
 from evengraph.methods.bases.method import same_graph
+from evengraph.methods.bases.unified import Visit
 from evengraph.metrics.multiclass import batched_stopping_scores, stopping_score
 from evengraph.nn.networks import GraphClassifier
-from evengraph.ops.features import node_signatures
 from evengraph.ops.losses import inverse_class_weights, weighted_cross_entropy
 from evengraph.ops.pseudo import log_odds, select_pseudo_labels, select_pseudo_mask
 from evengraph.ops.semantic import (
     Clusters,
-    cluster_means,
     kmeans,
     nearest_mean,
     prepare_clusters,
@@ -97,35 +96,16 @@ def logits(method: Any, graph: Data) -> Tensor:
     return result
 
 
-def embeddings(method: Any, graph: Data) -> tuple[Tensor, Tensor | None]:
-    """Embeddings of both encoders side by side, and the clusters of the last layer."""
+def walk(method: Any, graph: Data, visit: Visit) -> Tensor:
+    """Embeddings of both encoders side by side; `visit` sees what each layer clusters, and how."""
     net, inputs, find = inputs_and_clusters(method, graph)
-    found: list[Tensor] = []
 
-    def recorded(layer: int, embeddings: Tensor | Sparse) -> Clusters:
+    def seen(layer: int, embeddings: Tensor | Sparse) -> Clusters:
         clusters = find(layer, embeddings)
-        found.append(clusters.assignment)
+        visit(layer, net.cluster_rows(embeddings), clusters.assignment)
         return clusters
 
-    joint = net.embed(net.first_layer(inputs, recorded), inputs, recorded)
-    return joint, found[-1] if found else None
-
-
-def remember(method: Any) -> None:
-    """Store means and signatures of the training graph, for other graphs."""
-    if method.means_ or not method.num_clusters:
-        return
-    net, graph, inputs = _quick(method)
-    means: dict[int, Tensor] = {}
-
-    def clusters(layer: int, embeddings: Tensor | Sparse) -> Clusters:
-        found, rows = net.stored(layer, embeddings), net.cluster_rows(embeddings)
-        means[layer] = cluster_means(rows, found.assignment, net.num_clusters)
-        return found
-
-    with torch.no_grad():
-        net.embed(net.first_layer(inputs, clusters), inputs, clusters)
-    method.means_, method.signatures_ = means, node_signatures(graph.x, graph.edge_index)
+    return net.embed(net.first_layer(inputs, seen), inputs, seen)
 
 
 def batching(method: Any) -> type[Batch]:
@@ -167,12 +147,11 @@ def inputs_and_clusters(
     inputs = connect(method, graph)
     if not method.num_clusters:
         return net, inputs, net.stored
-    remember(method)
+    method._remember()
     return net, inputs, net.stored_or_nearest(method._known(graph), method.means_)
 
 
 def connect(method: Any, graph: Data) -> Connectivity:
-    """The network's view of a graph."""
     device, x = graph.x.device, sparsify(graph.x.float())
     matrix = undirected_adjacency(graph.edge_index, graph.num_nodes)
     adjacency = structural = propagation_matrix(matrix, device)
@@ -240,7 +219,6 @@ class UnifiedNetwork(nn.Module):
         self._prepared: dict[int, Clusters] = {}
 
     def forward(self, inputs: Connectivity, clusters: FindClusters) -> Tensor:
-        """Logits of all nodes, without dropout."""
         return self.logits(self.first_layer(inputs, clusters), inputs, clusters)
 
     def embed(
@@ -305,7 +283,6 @@ class UnifiedNetwork(nn.Module):
         return (near, between) if 2 * near.numel() < adjacency.shape[1] else (None, adjacency)
 
     def activate(self, raw: Tensor, dropout: bool) -> Tensor:
-        """ReLU and optional dropout."""
         return relu_dropout(raw, self.dropout, training=dropout, noise=self.noise)
 
     def layer(
@@ -505,7 +482,6 @@ class UnifiedBatch(Batch):
         return labelled_weights(self.method, task.class_counts)
 
     def epoch(self) -> tuple[Tensor, Tensor]:
-        """As in a single run; clusters are found before it."""
         on = self.method.stop_on
         return unified_epoch(
             self.net,
@@ -545,7 +521,6 @@ class UnifiedBatch(Batch):
         return net.store(layer, found)  # type: ignore[no-any-return]
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Go on with some of the runs and their clusters."""
         super().keep(rows)
         self.net.clear_cache()
 

@@ -505,7 +505,6 @@ def _count(count: int, noun: str) -> str:
 
 
 def capitalise(text: str) -> str:
-    """Capitalise the first letter only."""
     return text[:1].upper() + text[1:]
 
 
@@ -524,7 +523,6 @@ def avoids_neighbours(inspection: Inspection) -> bool:
 
 
 def recommend(inspection: Inspection) -> tuple[str, ...]:
-    """Recommended next steps, in sentences."""
     labels, reach = inspection.labels, inspection.reach
     sentences = []
     if leaky := [leak.column for leak in inspection.leaks if leak.kind != "id"]:

@@ -108,7 +108,6 @@ def count_edges(edge_index: Ints, num_nodes: int) -> int:
 
 
 def count_degrees(neighbours: Neighbours) -> Degrees:
-    """Count the neighbours of every node."""
     degrees = np.diff(neighbours.indptr)
     isolated = int((degrees == 0).sum())
     # bin 0 holds degree 0, bin 1 degree 1, bin 2 degrees 2 and 3, bin 3 degrees 4 to 7
@@ -125,7 +124,6 @@ def count_degrees(neighbours: Neighbours) -> Degrees:
 
 
 def component_ids(neighbours: Neighbours) -> Ints:
-    """Component of each node, (N,)."""
     ones = np.ones(len(neighbours.indices), dtype=np.int8)
     shape = (neighbours.num_nodes, neighbours.num_nodes)
     matrix = sp.csr_matrix((ones, neighbours.indices, neighbours.indptr), shape=shape)
@@ -227,7 +225,6 @@ class Homophily:
 
 
 def count_labels(labels: Ints, labelled: Bools, names: Sequence[str]) -> Labels:
-    """Count the nodes of each class."""
     hidden = (labels >= 0) & ~labelled
     counts = np.bincount(labels[labelled], minlength=len(names))
     present = counts[counts > 0]

@@ -128,11 +128,9 @@ class Cell:
         return Estimate(self.label, self.values(metric), self.published(metric))
 
     def published(self, metric: str) -> float | None:
-        """Published mean, if there is one."""
         return None if self.paper is None else self.paper[metric]["mean"]
 
     def with_seeds(self, seeds: Iterable[int]) -> Cell:
-        """Copy with the runs of these seeds only."""
         wanted = set(seeds)
         return replace(self, rows=[row for row in self.rows if row.job.seed in wanted])
 
@@ -196,7 +194,6 @@ class ExperimentResults:
         return [cell for cell in self.cells if cell.setting == setting and cell.varies is None]
 
     def find(self, setting: str, label: str) -> Cell | None:
-        """Cell of a table; None if nothing was run."""
         return next((cell for cell in self.table_cells(setting) if cell.label == label), None)
 
     def curves(self) -> dict[str, list[Cell]]:

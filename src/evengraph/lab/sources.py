@@ -28,7 +28,6 @@ def expand(names: Sequence[str]) -> list[str]:
 
 
 def source(name: str) -> Traversable:
-    """The file of an experiment."""
     if name.endswith(".toml"):
         path = Path(name)
         if not path.is_file():

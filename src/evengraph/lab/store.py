@@ -77,7 +77,6 @@ class JobSpec:
 
     @cached_property
     def stem(self) -> str:
-        """The job without its seed, as text."""
         parts = [self.dataset, self.imbalance, _sorted(_normalize(self.imbalance_fields))]
         return "\n".join([*parts, self.method, _sorted(_normalize(self.method_fields))])
 
@@ -113,7 +112,6 @@ class Row:
 
     @property
     def done(self) -> bool:
-        """Whether the run succeeded."""
         return self.status == "done"
 
     def flat(self) -> dict[str, Any]:

@@ -291,7 +291,6 @@ class Trial:
 
     @property
     def title(self) -> str:
-        """That of the method."""
         return self.method.full_title
 
 

@@ -89,7 +89,6 @@ class _Network(nn.Module):
         self.dropout = method.dropout
 
     def forward(self, x: Tensor | Sparse, propagation: Sparse) -> Tensor:
-        """Logits of all nodes, without dropout."""
         inputs = Inputs(x, propagation)
         return cast(Tensor, self.linear(self.embed(self.convs[0](*inputs), inputs)))
 

@@ -219,15 +219,12 @@ class _Network(nn.Module):
         self.linear = nn.Linear(hidden, method.num_classes_)
 
     def forward(self, x: Tensor | Sparse, propagation: Sparse) -> Tensor:
-        """Logits of all nodes, without dropout."""
         return cast(Tensor, self.linear(self.embed(self.project(x), propagation)))
 
     def project(self, x: Tensor | Sparse) -> Tensor:
-        """The product of the features with the first layer's weights."""
         return cast(Tensor, self.first.project(x))
 
     def embed(self, projected: Tensor, propagation: Sparse | AttachedGraph) -> Tensor:
-        """The rest of the first layer, and the other layers."""
         hidden: Tensor = self.first.propagate(projected, propagation).relu()
         for conv in self.others:
             hidden = conv(hidden, propagation).relu()

@@ -88,5 +88,4 @@ class _Pointwise(nn.Module):
         self.linear = nn.Linear(inputs, outputs)
 
     def forward(self, x: Tensor, propagation: Propagation) -> Tensor:
-        """Transform the features of each node."""
         return cast(Tensor, self.linear(x))

@@ -160,7 +160,6 @@ class _Generators(nn.Module):
         self.x, self.each = x, nn.ModuleList(generators)
 
     def forward(self) -> Generated:
-        """New nodes of all classes."""
         nothing = torch.empty(0, dtype=torch.long, device=self.x.device)
         made = [Generated(self.x[:0], nothing, nothing, nothing, self.x.new_zeros(()))]
         before = 0

@@ -266,7 +266,6 @@ class _Nodes(NamedTuple):
     high: Tensor  # whether the degree is high, bool, (n,)
 
     def of_degree(self, high: bool) -> _Nodes:
-        """Those of high or of low degree."""
         return _Nodes(*(part[self.high == high] for part in self))
 
     def score(self, net: GraphClassifier, num_classes: int) -> Tensor:

@@ -131,7 +131,6 @@ class Unison(Method):
 
     @property
     def view_names(self) -> list[str]:
-        """Names of the views, in the order of their members."""
         return [name.strip() for name in self.views.split(",") if name.strip()]
 
     @property
@@ -206,7 +205,6 @@ class _Network(nn.Module):
         self.register_buffer("votes", torch.full((total,), 1 / total))
 
     def forward(self, graph: Data) -> Tensor:
-        """Logits of every member, (M, N, C)."""
         return cast(Tensor, self.members(self.views(graph)))
 
 
@@ -280,7 +278,6 @@ class _Training:
         return {**counts, "scores": self.best_scores, "members": best, "rows": rows}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
         self.epochs, self.best_scores = state["epochs"], state["scores"].to(self.supply.device)
         self.averaged = state.get("averaged", 0)
         self.best_members.load_state_dict(state["members"])

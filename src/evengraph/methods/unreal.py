@@ -124,7 +124,6 @@ class UNREAL(Method):
         return _Network(self).eval()
 
     def _retrieve(self, embeddings: Tensor, probabilities: Tensor, labels: Tensor) -> PseudoLabels:
-        """The pseudo-labels of a round."""
         num_classes, seed = probabilities.shape[1], int(torch.randint(2**31, ()))
         classes = cluster_classes(embeddings, labels, num_classes, self.clusters, seed)
         confidence, predicted = probabilities.max(1)
@@ -201,11 +200,9 @@ class _Network(nn.Module):
         self.linear = nn.Linear(hidden, method.num_classes_)
 
     def forward(self, x: Tensor | Sparse, propagation: Propagation) -> Tensor:
-        """Logits of all nodes."""
         return cast(Tensor, self.linear(self.embed(x, propagation)))
 
     def embed(self, x: Tensor | Sparse, propagation: Propagation) -> Tensor:
-        """What the linear layer classifies."""
         for conv, norm, activate in zip(self.convs, self.norms, self.activations, strict=True):
             x = activate(norm(conv(x, propagation)))
         assert isinstance(x, Tensor)

@@ -201,5 +201,4 @@ def abbreviations(metrics: Iterable[Metric]) -> str:
 
 
 def comparable_metrics() -> dict[str, Metric]:
-    """Metrics that methods can be ranked by."""
     return {name: metric for name, metric in METRICS.items() if metric.higher_is_better}

@@ -79,7 +79,6 @@ def mean_ranks(values: Mapping[str, Sequence[float]]) -> dict[str, float]:
 
 
 def format_p(p: float) -> str:
-    """A p-value as text."""
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
 
 

@@ -52,7 +52,6 @@ class Convolution(nn.Module, ABC):
     weight: nn.Parameter
 
     def forward(self, x: Tensor | Sparse, propagation: Propagation) -> Tensor:
-        """Project, then propagate."""
         return self.propagate(self.project(x), propagation)
 
     def project(self, x: Tensor | Sparse) -> Tensor:
@@ -74,7 +73,6 @@ class GraphConv(Convolution):
         init(self.weight, self.bias)
 
     def propagate(self, projected: Tensor, propagation: Propagation) -> Tensor:
-        """P times the projected rows, plus the bias."""
         return propagation @ projected + self.bias.unsqueeze(-2)
 
 
@@ -104,7 +102,6 @@ class SageConv(Convolution):
         init(self.weight, self.bias)
 
     def propagate(self, projected: Tensor, propagation: Propagation) -> Tensor:
-        """The mean over neighbours plus the node's own part."""
         neighbours, itself = projected.chunk(2, dim=-1)
         return propagation @ neighbours.contiguous() + itself + self.bias
 
@@ -135,7 +132,6 @@ class AttentionConv(Convolution):
         self.bias = nn.Parameter(torch.zeros(outputs))
 
     def propagate(self, projected: Tensor, propagation: Propagation) -> Tensor:
-        """The weighted mean over edges."""
         edges = list_edges(propagation)
         values = projected.unflatten(1, (self.heads, -1))  # (N, H, d)
         as_target, as_source = (values * self.attention.unsqueeze(1)).sum(-1)  # (N, H) each
@@ -326,7 +322,6 @@ class Reconstruction:
         self.edges = (rows * self.num_nodes + columns).sort().values.to(device)  # one key per edge
 
     def __call__(self, decoder: EdgeDecoder, embeddings: Tensor) -> Tensor:
-        """The loss for these embeddings, with gradients."""
         edges, others, is_other = self._draw()
         pairs = torch.cat([edges, others])
         scores = decoder.among(embeddings, pairs // self.num_nodes, pairs % self.num_nodes)

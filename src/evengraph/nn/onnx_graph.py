@@ -41,7 +41,6 @@ class OnnxGraph:
         return name
 
     def constant(self, values: Tensor | float) -> str:
-        """Store a tensor."""
         name = f"constant_{len(self.constants)}"
         array = torch.as_tensor(values).detach().cpu().float().numpy()
         tensor = self.onnx.numpy_helper.from_array(np.ascontiguousarray(array), name)
@@ -49,7 +48,6 @@ class OnnxGraph:
         return name
 
     def apply(self, operator: str, *values: str, domain: str = "", **attributes: Any) -> str:
-        """Apply an ONNX operator to values, and return its result."""
         name = f"{operator}_{len(self.nodes)}"
         node = self.onnx.helper.make_node(
             operator, list(values), [name], name=name, domain=domain, **attributes

@@ -33,7 +33,6 @@ class StructuralConnectivity(BaseTransform):  # type: ignore[misc]
         self.alpha, self.memory_limit = alpha, memory_limit
 
     def forward(self, data: Data) -> Data:
-        """Add the edges to the copy made by `__call__`."""
         if data.edge_index is None:
             raise ValueError("StructuralConnectivity needs edge_index.")
         num_nodes = data.num_nodes
@@ -72,7 +71,6 @@ class SemanticConnectivity(BaseTransform):  # type: ignore[misc]
         self.num_clusters, self.seed, self.attribute = num_clusters, seed, attribute
 
     def forward(self, data: Data) -> Data:
-        """Add the clusters to the copy made by `__call__`."""
         rows = data.get(self.attribute)
         if not isinstance(rows, Tensor) or rows.dim() != 2:
             raise ValueError(f"SemanticConnectivity needs {self.attribute}, one row per node.")

@@ -101,7 +101,6 @@ class Sparse:
 
     @cached_property
     def _scipy(self) -> sp.csr_matrix:
-        """The matrix for SciPy, sharing memory."""
         return to_scipy(self.matrix)
 
     @cached_property

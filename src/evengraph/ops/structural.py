@@ -39,7 +39,6 @@ def structural_adjacency(
 
 
 def check_alpha(alpha: int) -> None:
-    """Raise ValueError for a distance below 1."""
     if alpha < 1:
         raise ValueError(f"alpha must be at least 1, got {alpha}.")
 

@@ -43,7 +43,6 @@ class AttachedGraph:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns, new nodes included."""
         size = self.known.shape[0] + self.num_new
         return size, size
 
@@ -81,7 +80,6 @@ class StackedFeatures:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns, new nodes included."""
         return self.known.shape[0] + self.new.shape[0], self.new.shape[1]
 
     def __matmul__(self, weight: Tensor) -> Tensor:
@@ -111,7 +109,6 @@ class GraphWithCopies:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns, copies included."""
         size = self.matrix.shape[0] + self.seeds.numel()
         return size, size
 

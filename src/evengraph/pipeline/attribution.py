@@ -185,7 +185,6 @@ def gradient_times_input(
 
 
 def _with_features(graph: Data, x: Tensor) -> Data:
-    """The graph with other features; everything else is shared."""
     other = copy(graph)
     other.x = x
     return other

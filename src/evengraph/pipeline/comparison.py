@@ -51,7 +51,6 @@ class Standing:
 
 
 def pair_of(pairs: Sequence[Pair], label: str, other: str) -> Pair | None:
-    """The pair of two methods, in either order."""
     return next((pair for pair in pairs if {pair.ahead, pair.behind} == {label, other}), None)
 
 
@@ -327,7 +326,6 @@ class Comparison:
 
     @property
     def best(self) -> Standing:
-        """The method with the highest mean."""
         return self.standings[0]
 
     @property
@@ -364,7 +362,6 @@ class Comparison:
         return comparison_html(self.as_dict())
 
     def as_dict(self) -> dict[str, Any]:
-        """The comparison as JSON can hold it."""
         names = list(self.best.records[0].all_metrics)
         plain = ("metric", "protocol", "seeds", "overlap", "budget", "classes", "class_counts")
         return {

@@ -51,7 +51,6 @@ class NamedGraph:
     root: Path | None = None
 
     def load(self) -> Data:
-        """Return the graph."""
         return _load_once(self.name, self.root)
 
 
@@ -68,7 +67,6 @@ class LoadedGraph:
         self._arrays: dict[str, Any] = {}
 
     def load(self) -> Data:
-        """Return the graph."""
         return self._graph
 
     def __getstate__(self) -> dict[str, Any]:
@@ -139,7 +137,6 @@ class FittedMethod(NamedTuple):
 
 
 def failure_of(job: Job, error: Exception) -> Failure:
-    """Turn an exception into the failure of a job."""
     if isinstance(error, RuntimeError) and "memory" in str(error):  # torch raises no MemoryError
         text = f"{job.method.title} ran out of memory: {error}"
         error = MemoryError(text.splitlines()[0]).with_traceback(error.__traceback__)
@@ -591,7 +588,6 @@ def _run_one(job: Job, executor: Executor, threads: int | None = 1) -> tuple[Res
 
 
 def _split_key(job: Job) -> tuple[Any, ...]:
-    """Equal for jobs on the same split."""
     return job.graph, id(job.protocol), job.seed
 
 

@@ -203,7 +203,6 @@ class Explanation:
         return self.ids[self.node] if self.ids else str(self.node)
 
     def name(self, label: int) -> str:
-        """The name of a class; its number without names."""
         return self.class_names[label] if self.class_names else str(label)
 
     def _repr_html_(self) -> str:
@@ -386,7 +385,6 @@ class Explainer:
         )
 
     def _near(self, distances: Distances) -> Ints:
-        """The neighbours of the explained node."""
         return np.flatnonzero(distances.steps == 1)
 
     def _reasons(self, parts: Contributions, distances: Distances, top: int) -> tuple[Reason, ...]:

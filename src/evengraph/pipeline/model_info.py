@@ -94,7 +94,6 @@ class TrainingStatistics:
             raise SchemaError(f"must lie between 0 and {MAX_LOG_DEGREE}", "statistics.log_degree")
 
     def as_dict(self) -> dict[str, Any]:
-        """The statistics as JSON can hold them."""
         return {name: list(values) for name, values in asdict(self).items()}
 
     def compare(
@@ -207,7 +206,6 @@ class NewNodes:
 
     @property
     def ids(self) -> NDArray[Any]:
-        """Ids of the nodes to predict, (M,)."""
         ids: NDArray[Any] = self.tables.ids[self.rows]
         return ids
 
@@ -439,7 +437,6 @@ class ModelInfo:
 
     @classmethod
     def from_dict(cls, extra: Mapping[str, Any]) -> Self:
-        """Read what `as_dict` gave; a model saved without any of it has an empty record."""
         names = {item.name for item in fields(cls)}
         stored = {k: v for k, v in extra.items() if k in names and v is not None}
         if not {"encoder", "columns"} <= set(stored):  # they are somebody's own

@@ -64,7 +64,6 @@ class Splits:
         self._ratios: dict[int, float] = {}
 
     def __call__(self, graph: Data, *, seed: int) -> Task:
-        """The split of a seed."""
         if self._drawn is None or self._drawn[0] != seed:
             task = self.protocol(graph, seed=seed)
             self._drawn = seed, task
@@ -107,12 +106,10 @@ class RunPlan:
 
     @property
     def imbalance(self) -> str:
-        """Name of the split protocol."""
         return type(self.protocol).__name__.lower()
 
     @property
     def several(self) -> bool:
-        """Whether methods are compared."""
         return self.compares or len(self.methods) > 1
 
     @property
@@ -122,16 +119,13 @@ class RunPlan:
 
     @cached_property
     def splits(self) -> Splits:
-        """Makes the splits."""
         return Splits(self.protocol)
 
     @cached_property
     def tried(self) -> dict[str, list[Method]]:
-        """The settings to try, by label."""
         return {label: candidates(one, self.budget) for label, one in self.methods.items()}
 
     def task(self, seed: int) -> Task:
-        """The split of a seed."""
         return self.splits(self.graph, seed=seed)
 
     def changed(self, **values: Any) -> RunPlan:
@@ -314,7 +308,6 @@ class Selection:
 
     @property
     def positive(self) -> int | None:
-        """The positive one of two classes."""
         assert self.best is not None
         task = self.best.task
         if task.num_classes != 2 or self.plan.positive is not None:
@@ -699,7 +692,6 @@ def default_entries(
 def _entries(
     methods: str | Sequence[str] | Mapping[str, Method] | None, graph: Data
 ) -> dict[str, Method]:
-    """Methods by label."""
     if isinstance(methods, str):
         methods = [name.strip() for name in methods.split(",")]
     if methods is None:

@@ -535,7 +535,6 @@ class TableModel:
         return self
 
     def _new_method(self, source: GraphSource) -> Method:
-        """An unfitted method."""
         if isinstance(self.method, str):
             kind = METHODS[self.method]
             return kind(**kind.graph_defaults(source.graph))

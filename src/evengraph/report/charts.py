@@ -16,7 +16,6 @@ COLOURS = 6  # more lines cannot be told apart by colour
 
 
 def percent(value: float) -> str:
-    """Format a position along an axis for SVG."""
     return f"{value:.2f}".rstrip("0").rstrip(".") + "%"
 
 

@@ -35,7 +35,6 @@ def tag(name: str, *children: str, **attributes: Attribute) -> Markup:
 
 
 def join(parts: Iterable[str], between: str = "") -> Markup:
-    """Concatenate parts, escaping those that are not `Markup`."""
     return Markup(_safe(between).join(_safe(part) for part in parts))
 
 
@@ -48,7 +47,6 @@ MINUS = "−"
 
 
 def decimals(value: object, digits: int = 1) -> str:
-    """Format with fixed digits."""
     if (finite := number(value)) is None:
         return DASH
     # adding zero turns a rounded -0.0 into 0.0
@@ -62,13 +60,11 @@ def signed(value: float | None, digits: int = 1) -> str:
 
 
 def integer(value: object) -> str:
-    """Format a count with thousands separators."""
     finite = number(value)
     return DASH if finite is None else f"{round(finite):,}".replace("-", MINUS)
 
 
 def percentage(fraction: object, digits: int = 0) -> str:
-    """Format a fraction in percent."""
     finite = number(fraction)
     return DASH if finite is None else f"{decimals(100 * finite, digits)}%"
 

@@ -11,7 +11,6 @@ from evengraph.report.markup import DASH, Markup, integer, percentage, signed, t
 
 
 def render_monitor(content: Mapping[str, Any], model: str) -> str:
-    """Render the content of a monitor.json as HTML."""
     title = f"Monitor of {model}"
     numbers = [(integer(content.get("nodes")), "new nodes")]
     alarms, labels = part(content, "alarms"), part(content, "labels")

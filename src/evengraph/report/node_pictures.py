@@ -175,7 +175,6 @@ def neighbour_words(explanation: Mapping[str, Any]) -> str:
 
 
 def class_names(explanation: Mapping[str, Any]) -> list[str]:
-    """The names of the classes; numbers without."""
     count = len(explanation["probabilities"])
     return [str(name) for name in explanation["class_names"] or range(count)]
 
@@ -287,7 +286,6 @@ class _Neighbourhood:
         )
 
     def _legend(self) -> list[Markup]:
-        """The classes."""
         labels = {*self.near["predicted"], *(label for label in self.near["y"] if label >= 0)}
         entries = []
         for label in sorted(labels):

@@ -58,7 +58,6 @@ def html_page(title: str, *body: Markup, style: str = "", script: str = "") -> s
 
 
 def write_html(text: str, path: Path) -> None:
-    """Write a page atomically."""
     # a lone surrogate in a name cannot be UTF-8; as a reference it shows as a replacement mark
     write_atomic(text.encode("utf-8", errors="xmlcharrefreplace"), Path(path))
 
@@ -113,7 +112,6 @@ def legend(entries: Iterable[Markup]) -> Markup:
 
 
 def definitions(values: Mapping[str, Any]) -> Markup:
-    """List names and their values in two columns; None is a dash."""
     pairs = (
         join((tag("dt", str(name)), tag("dd", DASH if value is None else str(value))))
         for name, value in values.items()
@@ -165,7 +163,6 @@ def bar_row(name: str, drawn: Markup, value: str) -> Markup:
 
 
 def table_row(name: str, cells: Iterable[str], kind: str | None = None) -> Markup:
-    """A row of a table: its name and cells of text."""
     return tag("tr", tag("th", name, scope="row"), *(tag("td", c) for c in cells), class_=kind)
 
 

@@ -152,7 +152,6 @@ class Hits(NamedTuple):
 
     @property
     def recall(self) -> str:
-        """Share of the nodes of the class that are found, in percent."""
         return with_interval(*self.share(self.hits, self.size))
 
     @property
@@ -207,7 +206,6 @@ class ResultView:
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        """Sizes and time, each with its noun."""
         fields = part(self.content, "dataset")
         pairs = [
             (integer(fields[key]), key.removeprefix("num_"))
@@ -282,7 +280,6 @@ class ResultView:
 
     @property
     def tests(self) -> int:
-        """The number of test sets."""
         return int(number(self.content.get("splits")) or len(self.runs))
 
     @property
@@ -296,7 +293,6 @@ class ResultView:
 
     @property
     def positive_name(self) -> str | None:
-        """The name of that class."""
         return None if self.positive is None else self.positive.name
 
     @property
@@ -410,7 +406,6 @@ class ResultView:
 
     @property
     def threshold_heads(self) -> list[str]:
-        """Heads of the table of thresholds."""
         heads = ["chosen for", "from", "alarms", "found", "missed", "precision, %"]
         return [
             *heads,

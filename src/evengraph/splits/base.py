@@ -21,13 +21,10 @@ ALL = "train, validation and test"
 class SplitProtocol(Protocol):
     """Turns a graph and a seed into a task; the same seed gives the same task."""
 
-    def __call__(self, graph: Data, *, seed: int) -> Task:
-        """Split the graph."""
-        ...
+    def __call__(self, graph: Data, *, seed: int) -> Task: ...
 
 
 def count_classes(graph: Data) -> int:
-    """Number of classes in a graph's labels."""
     if graph.y is None:
         raise ValueError("graph.y must hold the labels; this graph has none.")
     if not (graph.y >= 0).any():

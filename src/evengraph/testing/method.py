@@ -243,7 +243,6 @@ class MethodContract:
         expect(as_said, f"{found}but uses_edge_weights says otherwise.")
 
     def features_in_double_precision(self) -> None:
-        """Double precision gives the result of single precision, up to rounding."""
         task = small_task()
         double = self._predict(with_graph(task, x=task.graph.x.double())).float()
         torch.testing.assert_close(double, self._predict(task), rtol=1e-3, atol=1e-3)

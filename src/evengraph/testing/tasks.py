@@ -38,7 +38,6 @@ def task_with(*class_counts: int, num_nodes: int = 150, seed: int = 1) -> Task:
 
 
 def with_graph(task: Task, **tensors: Tensor | int | None) -> Task:
-    """Return the task with some attributes of its graph replaced."""
     graph = task.graph.clone()
     for key, value in tensors.items():
         graph[key] = value
@@ -46,7 +45,6 @@ def with_graph(task: Task, **tensors: Tensor | int | None) -> Task:
 
 
 def _isolated(task: Task, nodes: Tensor) -> Task:
-    """Remove all edges of some nodes."""
     edges = task.graph.edge_index
     return with_graph(task, edge_index=edges[:, ~torch.isin(edges, nodes).any(0)])
 
@@ -65,7 +63,6 @@ def _first_only(task: Task, *labels: int) -> Task:
 
 
 def _without(task: Task, mask: str, label: int) -> Task:
-    """Take a class out of a mask."""
     return replace(task, **{mask: getattr(task, mask) & (task.graph.y != label)})
 
 
@@ -113,7 +110,6 @@ VALID_TASKS: dict[str, Edit] = {
 
 
 def _changed(task: Task, name: str, place: Any, value: float) -> Task:
-    """One value of a tensor of the graph is another."""
     values = task.graph[name] if name in task.graph else torch.ones(task.graph.num_edges)
     values = values.clone()
     values[place] = value

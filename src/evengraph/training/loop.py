@@ -71,7 +71,6 @@ class History:
         return False
 
     def state_dict(self) -> dict[str, Any]:
-        """The epochs until now, for a checkpoint."""
         return {name: getattr(self, name) for name in CONTINUED}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -220,7 +219,6 @@ class Step:
         self.recordable = True
 
     def evaluate(self) -> Any:
-        """Loss and score, or those of all runs of a batch."""
         self.optimizer.zero_grad()
         if self.rehearsal:
             with waits_for_gpu() as found:

@@ -67,7 +67,6 @@ class Ranks:
 
     @property
     def is_alone(self) -> bool:
-        """Whether there is no other process."""
         return self.size == 1
 
     def device(self, name: str) -> torch.device:
@@ -85,7 +84,6 @@ class Ranks:
     # Rows
 
     def own(self, total: int) -> slice:
-        """The rows of this process, of so many."""
         return slice(self.rank, total, self.size)
 
     def part(self, nodes: Tensor) -> Part:

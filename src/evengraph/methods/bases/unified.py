@@ -18,6 +18,7 @@ from evengraph.ops.sparse import Sparse
 
 Features: TypeAlias = "Tensor | Sparse"
 FindClusters = Callable[[int, Features], Tensor]  # of a layer, from its input
+Visit = Callable[[int, Features, Tensor], None]  # layer, the rows that it clusters, clusters
 
 # what the names in the parameter `readings` of version 0.2.0 stand for
 READINGS: Mapping[str, Mapping[str, Any]] = {
@@ -82,19 +83,33 @@ class UnifiedMethod(Method):
         """Which nodes have the row, features and neighbours of a training node, bool, (N,)."""
         return matching_signatures(node_signatures(graph.x, graph.edge_index), self.signatures_)
 
+    def _walk(self, graph: Data, find: FindClusters | None, visit: Visit) -> Tensor:
+        """Embeddings of the last layer; `visit` sees what each layer clusters, and its clusters."""
+        quick = self._quick("walk")
+        if quick is not None:
+            return cast(Tensor, quick(graph, visit))
+        source = self._known_or_nearest(graph) if find is None else find
+
+        def seen(layer: int, h: Features) -> Tensor:
+            clusters = source(layer, h)
+            visit(layer, self._cluster_rows(h), clusters)
+            return clusters
+
+        return self._encode(self._inputs(graph), seen)
+
+    @torch.no_grad()
     def _remember(self) -> None:
         """Find signatures and means on the training graph."""
         if self.means_ or not self.num_clusters:
             return
-
-        def find(layer: int, h: Features) -> Tensor:
-            clusters = self._stored(layer, h)
-            self.means_[layer] = cluster_means(self._cluster_rows(h), clusters, self.num_clusters)
-            return clusters
-
         assert self.graph_ is not None
-        with torch.no_grad():
-            self._encode(self._inputs(self.graph_), find)
+        means: dict[int, Tensor] = {}
+
+        def visit(layer: int, rows: Features, clusters: Tensor) -> None:
+            means[layer] = cluster_means(rows, clusters, self.num_clusters)
+
+        self._walk(self.graph_, self._stored, visit)
+        self.means_ = means
         self.signatures_ = node_signatures(self.graph_.x, self.graph_.edge_index)
 
     @torch.no_grad()
@@ -107,19 +122,11 @@ class UnifiedMethod(Method):
         Shapes:
             returns: (N, width), and int64, (N,)
         """
-        if graph is None and self.graph_ is None:
-            raise ValueError("A loaded model does not hold its graph: call embeddings(graph).")
         graph = self.graph_ if graph is None else self._model_input(graph)
-        quick = self._quick("embeddings")
-        if quick is not None:
-            return cast("tuple[Tensor, Tensor | None]", quick(graph))
-        find, found = self._known_or_nearest(graph), list[Tensor]()
-
-        def recorded(layer: int, h: Features) -> Tensor:
-            found.append(find(layer, h))
-            return found[-1]
-
-        h = self._encode(self._inputs(graph), recorded)
+        if graph is None:
+            raise ValueError("A loaded model does not hold its graph: call embeddings(graph).")
+        found = list[Tensor]()
+        h = self._walk(graph, None, lambda layer, rows, clusters: found.append(clusters))
         return h, found[-1] if found else None
 
     # Saving
@@ -135,7 +142,7 @@ class UnifiedMethod(Method):
         return current
 
     def _state(self) -> dict[str, Tensor]:
-        (self._quick("remember") or self._remember)()
+        self._remember()
         state = super()._state() | {"alpha": torch.tensor([self.alpha_])}
         if self.means_:
             state["signatures"] = self.signatures_
