@@ -37,7 +37,7 @@ PARTS = {
         (" Neighbours share a class", "\n✓"),
     ),
     "found": (("Found ", "\nseed"),),
-    "run": (("Found ", "\npositive"), ("chosen for", "\nseed 5  Ch"), ("seed 5  Ch", "\nseed 6")),
+    "run": (("Found ", "\nclass "), ("chosen for", "\nseed 5  Ch"), ("seed 5  Ch", "\nseed 6")),
     "predict": (("  flagged: ", "\nThe threshold"), ("    id     p(f", "\n4  ")),
     "scored": (("id,class,probability", "\n\n"),),
     "explain": (

@@ -214,7 +214,8 @@ def _class_scores(view: ResultView) -> Markup:
     if len(view.runs) > 1:
         text += " Intervals allow for nodes that test sets share."
     heads = ("class", "training nodes", "test nodes", "precision", "recall", "F1")
-    return page.table_section("Precision, recall and F1 per class", text, heads, lines)
+    title, kind = "Precision, recall and F1 per class", "figures rules classes"
+    return page.table_section(title, text, heads, lines, kind=kind)
 
 
 def _class_name(row: ClassScores, scope: str) -> Markup:
