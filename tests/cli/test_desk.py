@@ -63,6 +63,22 @@ def test_a_model_gives_suspects(shop, model, served):
     assert all(map(desk.is_open, desk.queue))
 
 
+def test_a_model_is_served_with_a_token(shop, model, monkeypatch, capsys):
+    class Server:
+        def run(self, sockets):
+            sockets[0].close()
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(server, "impatient_server", lambda app: Server())
+    (shop / "token").write_text("sixteen or more letters\n")
+    assert call("serve", "model", "--port", "0", "--token-file", "token") == 0
+    assert "Authorization: Bearer sixteen or more letters" in capsys.readouterr().out
+    (shop / "token").write_text("short")
+    assert call("serve", "model", "--port", "0", "--token-file", "token") == 2
+    assert "at least 16" in capsys.readouterr().err
+    assert call("serve", "model", "--known-edges", "shop/edges.csv") == 2
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -5,6 +5,7 @@ from attack.fuzz.readers.base import Reader as Reader
 from attack.fuzz.readers.experiments import ResultPage, Spec, StoreFile
 from attack.fuzz.readers.models import Model
 from attack.fuzz.readers.packed import Cache, Packed
+from attack.fuzz.readers.requests import Request
 from attack.fuzz.readers.schemas import Schemas
 from attack.fuzz.readers.tables import Csv, Graphml, Gzip, JsonLines, Lists, Parquet
 
@@ -26,5 +27,6 @@ READERS = {
         Schemas,
         ResultPage,
         StoreFile,
+        Request,
     )
 }

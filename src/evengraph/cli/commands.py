@@ -91,6 +91,7 @@ COMMANDS: dict[str, Callable[..., None] | str] = {
     "monitor": monitor,
     "suggest": "evengraph.desk.commands",
     "desk": "evengraph.desk.commands",
+    "serve": "evengraph.desk.commands",
     "export": export,
     "pack": "evengraph.disk.commands",
     "reproduce": "evengraph.lab.commands",

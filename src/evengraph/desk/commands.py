@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from contextlib import suppress
 from dataclasses import asdict, replace
 from getpass import getuser
 from json import dumps
@@ -292,3 +293,56 @@ def _serve(made: Desk, who: str | None, port: int, open_page: bool) -> None:
     if open_page:
         webbrowser.open(access.one_time_address())
     serve(made, access, listener)
+
+
+def serve(
+    model: Annotated[Path, typer.Argument(help="A model folder that evengraph run --save wrote.")],
+    known: Annotated[
+        str | None,
+        typer.Option(help="Known folder or nodes table. Default: the tables of training."),
+    ] = None,
+    known_edges: Annotated[
+        str | None, typer.Option(help="Edges table, if --known is a nodes table.")
+    ] = None,
+    port: Annotated[int, typer.Option(help="Port; 0 picks a free one.", min=0)] = 8750,
+    host: Annotated[
+        str, typer.Option(help="Address to listen at; 0.0.0.0 lets other machines in.")
+    ] = "127.0.0.1",
+    token_file: Annotated[
+        Path | None,
+        typer.Option(help="File with the token of requests. Default: a new one, which is printed."),
+    ] = None,
+    queue: Annotated[int, typer.Option(help="Requests that may wait.", min=1)] = 32,
+) -> None:
+    """Score new nodes by HTTP: JSON in, probabilities, flags and reasons out."""
+    from secrets import token_urlsafe
+    from threading import Event, Thread
+
+    from evengraph.desk.server import HOST, free_socket, impatient_server, import_server
+    from evengraph.desk.service import Limits, Service, make_app
+
+    import_server()  # fails before tables are read
+    token = token_urlsafe(24) if token_file is None else token_file.read_text().strip()
+    if len(token) < 16 or not token.isascii():
+        raise ValueError(f"{token_file} must hold a token of at least 16 ASCII characters.")
+    if known is None and known_edges is not None:
+        raise ValueError("--known-edges goes with --known, which names the nodes table.")
+    with err.status("reading"):
+        tables = None if known is None else (known, known_edges)
+        service = Service(model, tables, Limits(queue=queue))
+    listener = free_socket(port, host)
+    port = listener.getsockname()[1]
+    names = (f"{HOST}:{port}", f"localhost:{port}") if host == HOST else ()
+    out.print(f"page:   http://{host}:{port}/?token={token}", soft_wrap=True, markup=False)
+    out.print(f"header: Authorization: Bearer {token}", soft_wrap=True, markup=False)
+    if service.served.scorer.whole:
+        titles = escape(", ".join(service.served.scorer.whole))
+        print_notes([f"Slow: {titles} need the whole graph for every request."], err)
+    print_notes(["Ctrl-C stops it; a model that replaces this one is loaded."], err)
+    stop = Event()
+    Thread(target=service.watch, args=(stop,), daemon=True).start()
+    try:
+        with suppress(KeyboardInterrupt):
+            impatient_server(make_app(service, token, names)).run(sockets=[listener])
+    finally:
+        stop.set()

@@ -118,12 +118,12 @@ def import_server() -> Any:
     return import_optional("uvicorn", "'.[desk]'")
 
 
-def free_socket(port: int) -> socket.socket:
-    """A socket on 127.0.0.1; port 0 takes a free one."""
+def free_socket(port: int, host: str = HOST) -> socket.socket:
+    """A socket of this machine; port 0 takes a free one."""
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((HOST, port))
+        listener.bind((host, port))
         listener.listen()  # a browser that is quicker than the server waits
     except (OSError, OverflowError) as error:
         listener.close()
@@ -142,7 +142,12 @@ def serve(desk: Desk, access: Access, listener: socket.socket) -> None:
 
 
 def make_server(desk: Desk, access: Access) -> Any:
-    """The server, not running yet. It writes no log: addresses hold the token."""
+    """The server of a desk, not running yet."""
+    return impatient_server(_make_app(desk, access))
+
+
+def impatient_server(app: ASGIApp) -> Any:
+    """A server that cuts off slow clients. It writes no log: addresses hold the token."""
     uvicorn = import_server()
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -162,7 +167,7 @@ def make_server(desk: Desk, access: Access) -> Any:
                 self.loop.call_later(PATIENCE, self.look)
 
     config = uvicorn.Config(
-        _make_app(desk, access),
+        secured(app),
         http=Impatient,
         access_log=False,
         log_level="error",
@@ -174,7 +179,7 @@ def make_server(desk: Desk, access: Access) -> Any:
 
 
 def _make_app(desk: Desk, access: Access) -> ASGIApp:
-    """The routes behind their checks, with our headers on every response, also those to errors."""
+    """The routes behind their checks."""
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
     from starlette.requests import ClientDisconnect
@@ -239,15 +244,19 @@ def _make_app(desk: Desk, access: Access) -> ASGIApp:
 
         return endpoint
 
-    app = Starlette(
+    return Starlette(
         routes=[
             *(Route(path, get(view)) for path, view in _views(desk).items()),
             *(Route(path, post(act), methods=["POST"]) for path, act in _actions(desk).items()),
         ]
     )
+
+
+def secured(app: ASGIApp) -> ASGIApp:
+    """An application with our headers on every response, also those to errors."""
     ours = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 
-    async def secured(scope: Scope, receive: Receive, send: Send) -> None:
+    async def with_headers(scope: Scope, receive: Receive, send: Send) -> None:
         async def send_more(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message = {**message, "headers": [*message.get("headers", ()), *ours]}
@@ -255,7 +264,7 @@ def _make_app(desk: Desk, access: Access) -> ASGIApp:
 
         await app(scope, receive, send_more)
 
-    return secured
+    return with_headers
 
 
 async def _read_form(request: Request) -> Form:
