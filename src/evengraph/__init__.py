@@ -42,7 +42,7 @@ if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` does the same 
     from evengraph.tables import from_networkx as from_networkx
     from evengraph.tables import open_graph as open_graph
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 threads.prepare()
 

@@ -14,7 +14,7 @@ def shown(capsys, *arguments):
 def test_methods_lists_every_method_with_its_idea(capsys):
     text = shown(capsys)
     for name, method in METHODS.items():
-        assert f"{name} {method.title}: " in text
+        assert f"{name} {method.__doc__.partition(chr(10))[0]}" in text
     assert "Propagate labels beyond neighbours" in text
 
 
@@ -32,7 +32,7 @@ def test_a_plugin_without_a_docstring_is_listed(monkeypatch, capsys):
         _fit = _logits = None
 
     monkeypatch.setitem(METHODS, "bare", Bare)
-    assert "bare Bare: " in shown(capsys)
+    assert " bare evengraph methods NAME" in shown(capsys)
 
 
 def test_what_a_method_uses_of_the_edges(capsys):

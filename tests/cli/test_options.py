@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from command_line import call
 from evengraph.cli import options as completion
+from evengraph.cli.commands import COMMANDS
 from evengraph.cli.options import (
     COLUMN_HELP,
     column_options,
@@ -98,7 +99,7 @@ def test_a_command_gets_the_columns_that_were_named():
     )
     assert done.exit_code == 0, done.output
     assert calls == [("shop", {"label": "kind", "split": "part"}, 5)]
-    assert list(inspect.signature(command).parameters) == ["data", *COLUMN_HELP, "count"]
+    assert list(inspect.signature(command).parameters) == ["data", "count", *COLUMN_HELP]
     assert command.__doc__ == "Do something."
 
 
@@ -211,3 +212,11 @@ def test_a_flag_has_no_type(words, capsys):
     shown = capsys.readouterr().out
     assert "--help" in shown
     assert "bool" not in shown.lower()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_everyday_options_come_first_on_one_screen(name, capsys):
+    assert call(name, "--help") == 0
+    everyday = capsys.readouterr().out.partition("─ Advanced ─")[0]
+    assert len(everyday.splitlines()) <= 41
+    assert name not in ("inspect", "run", "compare", "suggest") or "Your own files" in everyday

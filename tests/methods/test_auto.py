@@ -269,7 +269,7 @@ def test_what_hardly_grows_comes_first_and_a_perfect_one_ends_the_race(monkeypat
     calls = []
     methods = Fake(name="A"), Unison(name="B", right=0.9)
     race = race_of(*methods, on_epoch=lambda history: calls.append(history.stage))
-    assert calls == ["B (1 of 2)"] * 3 + ["A (2 of 2)"] * 3
+    assert calls == ["1 of 2: B"] * 3 + ["2 of 2: A"] * 3
     assert titles(race.fitted) == ["A", "B"]
     methods = Fake(name="A"), Unison(name="B", right=1.0)
     assert titles(race_of(*methods).fitted) == ["A", "B"]  # a handful of nodes ends nothing

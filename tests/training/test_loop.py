@@ -354,6 +354,13 @@ def test_a_stage_without_a_name_is_counted_and_starts_anew(updates):
     assert updates[1]["completed"] == pytest.approx(1 / 5)
 
 
+def test_the_bar_counts_stages_and_never_shrinks(updates):
+    with epoch_bar("GCN", visible=True) as show:
+        for done, scores in ((0.0, [0.1, 0.5, 0.4]), (0.2, [0.2]), (0.2, [0.3, 0.4]), (0.6, [0.1])):
+            show(replace(history(*scores, patience=4), done=done))
+    assert [fields["completed"] for fields in updates] == [0.0, 0.2, 0.2, 0.6]
+
+
 def test_a_stage_with_a_name_is_named(updates):
     with epoch_bar("seed 5", visible=True) as show:
         for stage in ("", "Double balancing on GraphSAGE", "Logistic"):
@@ -401,3 +408,6 @@ def test_lines_are_written_every_few_seconds_and_name_the_stage(monkeypatch):
     clock[0] += LINE_EVERY
     show(history(-1.0, -1.0))  # of members that are scored when training ends
     assert lines[2] == "seed 5: epoch 1, 15 s"
+    clock[0] += LINE_EVERY
+    show(replace(history(0.5), stage="Boosting"))
+    assert lines[3] == "seed 5, Boosting: 20 s"

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
-from evengraph.cli.options import FLAGS
+from evengraph.cli.options import ADVANCED, BENCHMARKS, EVERYDAY, FLAGS, GENERAL, PANELS
 from evengraph.core.errors import ArgumentError
 from evengraph.core.text import make_console
 
@@ -94,16 +94,32 @@ def typed_command(*more: str) -> str:
     return join(["evengraph", *_ARGUMENTS.get(), *more])
 
 
+MANY = 12  # options of a command whose help is in parts
+
+
 class _PlainFlags:
     """Flags without a value: some versions of typer write `--help <bool>`."""
 
     def get_params(self, ctx: Any) -> Any:
-        """The parameters; an empty text stands for no value."""
-        params = super().get_params(ctx)  # type: ignore[misc]
+        """The parameters in the order of the help, everyday ones first; flags have no value."""
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        many = len(params) > MANY
+
+        def place(param: Any) -> tuple[int, int]:
+            known = [EVERYDAY.index(name) for name in param.opts if name in EVERYDAY]
+            if many and param.param_type_name == "option":
+                panel = getattr(param, "rich_help_panel", None)
+                if not known and panel != BENCHMARKS:
+                    panel = ADVANCED
+                param.rich_help_panel = panel or GENERAL
+            return PANELS.index(getattr(param, "rich_help_panel", None)), min(
+                known, default=len(EVERYDAY)
+            )
+
         for param in params:
             if getattr(param, "is_flag", False):
                 param.metavar = ""
-        return params
+        return sorted(params, key=place)
 
 
 class Command(_PlainFlags, TyperCommand):

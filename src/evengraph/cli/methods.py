@@ -24,13 +24,13 @@ def methods(
     """List the methods, or show one: idea, parameters, cost, what departs from its paper."""
     from evengraph.methods import METHODS, Method
     from evengraph.pipeline.parameters import known_method
-    from evengraph.report.terminal import plain_table
 
     if not name:
-        table = plain_table(["name", "idea"])
         for key, kind in METHODS.items():
-            table.add_row(key, escape(f"{kind.title}: {_sections(kind)[''].partition(chr(10))[0]}"))
-        out.print(table)
+            idea = escape(_sections(kind)[""].partition("\n")[0])
+            cut = out.is_terminal
+            line = f"{key:<17} {idea}"
+            out.print(line, no_wrap=cut, overflow="ellipsis" if cut else None, soft_wrap=not cut)
         out.print("evengraph methods NAME shows one in full.")
         return
     kind = METHODS[known_method(name)]

@@ -221,7 +221,16 @@ def _paths(incomplete: str, suffix: str = "") -> list[str]:
 
 OWN_FILES = "Your own files"
 GENERAL = "Training and results"
+ADVANCED = "Advanced"
 BENCHMARKS = "Benchmark protocols"
+PANELS = (None, OWN_FILES, GENERAL, ADVANCED, BENCHMARKS)
+EVERYDAY = (
+    "--edges", "--label", "--unlabelled", "--link", "--drop", "--time-column",
+    "--known", "--method", "--splits", "--metric", "--cost-miss", "--alerts",
+    "--only-unlabelled", "--top", "--budget", "--classes", "--model", "--find",
+    "--out", "--save",
+)  # fmt: skip
+"""Options that the help of a command with many lists first, in this order."""
 
 Data = Annotated[
     str,
@@ -312,14 +321,6 @@ FLAGS = {
 SWITCHES = ("directed",)
 
 
-def _panel_rank(parameter: inspect.Parameter) -> int:
-    """Arguments, then the user's files, then others, then benchmarks."""
-    about = parameter.annotation.__metadata__[0]
-    if not isinstance(about, OptionInfo):
-        return 0
-    return {OWN_FILES: 1, GENERAL: 2}.get(str(about.rich_help_panel), 3)
-
-
 def column_options(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Replace the parameter `columns` of a command by one option per column, by default all.
 
@@ -357,10 +358,7 @@ def column_options(*names: str) -> Callable[[Callable[..., None]], Callable[...,
             option = parameter.annotation.__metadata__[0]
             if isinstance(option, OptionInfo) and option.rich_help_panel is None:
                 option.rich_help_panel = GENERAL
-        # panels of the help are in the order of the options, those of benchmarks last
-        parameters.sort(key=_panel_rank)
-        count = sum(_panel_rank(parameter) == 0 for parameter in parameters)
-        parameters[count:count] = options
+        parameters += options
         signature = inspect.Signature(parameters, return_annotation=None)
         vars(wrapper)["__signature__"] = signature
         wrapper.__annotations__ = {n: p.annotation for n, p in signature.parameters.items()}

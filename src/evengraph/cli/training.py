@@ -153,11 +153,14 @@ def _announce(plan: RunPlan, presets: Mapping[str, Mapping[str, Any]] | None, de
     out.print(f"{what}, {_split_words(plan)}, on {device.partition(':')[0]}")
     notes: list[str] = []
     for name, method in plan.methods.items():
-        preset = (presets or {}).get(name, {}).items()
-        used = [f"{field}={value}" for field, value in preset if getattr(method, field) == value]
+        preset = {} if method.selects_itself else (presets or {}).get(name, {})
+        used = [
+            f"{field}={value}" for field, value in preset.items() if getattr(method, field) == value
+        ]
         if used:  # --set replaces others
             of = f" of {method.full_title}" if plan.several else ""
-            notes.append(f"preset{of}: {', '.join(used)} (--no-preset for the defaults)")
+            what = f"Parameters{of} for this setting"
+            notes.append(f"{what}: {', '.join(used)} (--no-preset for the defaults).")
     if presets is None and all(method.patience == Method.patience for method in methods):
         notes.append(
             f"Training stops after {Method.patience} epochs without a better validation score; the "

@@ -330,9 +330,9 @@ class Race:
             if drop and best >= PERFECT and self._enough(self.validation):
                 self.not_reached.append(method)
                 continue
-            trial, what = Trial(method), f"{number + 1} of {len(queue)}"
+            trial, place = Trial(method), (number, len(queue))
             try:
-                self._fit_folds(trial, what, on_epoch, drop)
+                self._fit_folds(trial, place, on_epoch, drop)
             except KeyboardInterrupt as stop:
                 self.interrupted |= not isinstance(stop, OutOfTime)
                 if self.fitted:
@@ -363,14 +363,18 @@ class Race:
     def _late(self) -> bool:
         return self.deadline is not None and perf_counter() >= self.deadline
 
-    def _fit_folds(self, trial: Trial, what: str, on_epoch: Callback, drop: bool) -> None:
+    def _fit_folds(
+        self, trial: Trial, place: tuple[int, int], on_epoch: Callback, drop: bool
+    ) -> None:
         """Fit a candidate to one fold after the other, unless it falls behind."""
         rewind = hasattr(trial.method, "rewind") and len(self.tasks) > 1
         for fold, task in enumerate(self.tasks, start=1):
-            title = f"{trial.title} ({what}" + (f", fold {fold})" if len(self.tasks) > 1 else ")")
+            title = f"{place[0] + 1} of {place[1]}: {trial.title}"
+            title += f", fold {fold}" if len(self.tasks) > 1 else ""
+            done = (place[0] + (fold - 1) / len(self.tasks)) / place[1]
 
-            def watch(history: History, title: str = title) -> None:
-                history.stage = title
+            def watch(history: History, title: str = title, done: float = done) -> None:
+                history.stage, history.done = title, done
                 on_epoch(history)
                 if self.fitted and self._late():
                     raise OutOfTime

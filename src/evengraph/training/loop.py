@@ -57,6 +57,7 @@ class History:
     patience: int = 0
     main: bool = True
     stage: str = ""  # its name, where a method names its stages
+    done: float | None = None  # the share of all stages before this one, where it is known
 
     def append(self, loss: float, score: float) -> bool:
         """Add an epoch and return whether it is the best so far, or equal to it."""
@@ -441,8 +442,8 @@ BAR, TIME = 20, 9  # characters of a bar, and of the time with a space on both s
 def epoch_bar(title: str, visible: bool | None = None) -> Iterator[Callback | None]:
     """Yield a callback that draws a progress bar, or None if nothing is to be drawn.
 
-    The bar shows the share of the epochs done if nothing improves any more. It never shrinks within
-    a stage: after a better score, it waits. On the right is the number of epochs left in that case.
+    The bar shows the share of the stages that are done, if it is known, otherwise of the epochs if
+    nothing improves any more. It never shrinks within a stage: after a better score, it waits.
     """
     if not (sys.stderr.isatty() if visible is None else visible):
         yield None
@@ -456,13 +457,14 @@ def epoch_bar(title: str, visible: bool | None = None) -> Iterator[Callback | No
 
         def show(history: History) -> None:
             nonlocal stages, epochs, share
-            if history.epochs < epochs:  # another stage
+            done = history.done
+            if history.epochs < epochs and done is None:  # another stage
                 stages, share = stages + 1, 0.0
             patience, max_epochs = history.patience, history.max_epochs
             waited = history.epochs - history.first_best_epoch
             left = max(min(patience - waited, max_epochs - history.epochs), 0)
             epochs = history.epochs
-            share = max(share, epochs / max(epochs + left, 1))
+            share = max(share, epochs / max(epochs + left, 1) if done is None else done)
             stage = history.stage[:LONGEST].rstrip() or (f"stage {stages}" if stages > 1 else "")
             name = f"{title}, {stage}" if stage else title
             progress.update(
@@ -509,7 +511,9 @@ def epoch_lines(title: str, write: Callable[[str], None]) -> Callback:
         name = f"{title}, {history.stage}" if history.stage else title
         score = f"val {100 * history.score[-1]:.1f}, best {100 * history.best_score:.1f} at "
         score = f"{score}{history.best_epoch}, " if history.best_score >= 0 else ""  # none yet
-        write(f"{name}: epoch {history.epochs}, {score}{now - started:.0f} s")
+        trees = history.stage and not history.epochs  # which have no epochs
+        epoch = "" if trees else f"epoch {history.epochs}, {score}"
+        write(f"{name}: {epoch}{now - started:.0f} s")
 
     return show
 
