@@ -18,7 +18,7 @@ from evengraph.methods import GCN, LTE4G, METHODS
 from evengraph.methods.bases.method import model_input, pack_method
 from evengraph.methods.bases.saving import seal, write_model
 from evengraph.metrics.calibration import Calibrator
-from evengraph.metrics.decisions import Costs, Decision, Rule
+from evengraph.metrics.decisions import BEST_F1, Costs, Decision, Rule
 from evengraph.pipeline.model_info import (
     ModelInfo,
     NewNodes,
@@ -377,6 +377,8 @@ def test_models_of_version_0_2_predict_as_before():
     assert info.calibrator == Calibrator(temperature=2, shift=(1, 0), shares=(0.8, 0.2), nodes=40)
     again = ModelInfo.from_dict(json.loads(json.dumps(info.as_dict())))
     assert again == info
+    without = ModelInfo.from_dict(OLD | {"cost_curve": OLD["cost_curve"] | {"costs": None}})
+    assert (without.decision.rule, without.decision.curve) == (BEST_F1, info.decision.curve)
     plain = ModelInfo.from_dict({name: OLD[name] for name in ("calibrator", "flag")})
     assert plain.decision == Decision(1, 0.25)
     with pytest.raises(ValueError, match="does not hold what thresholds do"):

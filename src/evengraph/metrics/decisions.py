@@ -299,13 +299,14 @@ class Decision(NamedTuple):
         """
         curve, rule = None, {}
         if found is not None:
-            share, (miss, alarm) = found["base_rate"], found["costs"]
+            share, costs = found["base_rate"], found["costs"]
             points = [
                 (value, share * recall + (1 - share) * wrong, share * recall, share * recall)
                 for value, recall, wrong in found["points"]
             ]
             curve = {"nodes": 1, "positives": share, "points": points}
-            rule = {"rule": {"goal": "cost", "costs": {"miss": miss, "alarm": alarm}}}
+            if costs:  # otherwise the best F1
+                rule = {"rule": {"goal": "cost", "costs": Costs(*costs)._asdict()}}
         return {"positive": flag["class"], "threshold": flag["from"], "curve": curve, **rule}
 
     def by(self, rule: Rule) -> Decision:
