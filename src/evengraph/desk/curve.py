@@ -13,7 +13,7 @@ from torch.nn.functional import one_hot
 
 from evengraph.core.rng import generator
 from evengraph.desk.suggestions import Pool, fit_members, predict_members
-from evengraph.report.charts import ticks
+from evengraph.report.charts import curve, line_plot, percent, ticks
 from evengraph.report.markup import Markup, tag
 
 MORE = (20, 50, 100)
@@ -28,8 +28,6 @@ CLEAR = 3.0  # points: if they might bring more, the labels at hand cannot tell
 HELD_OUT = 20  # labels of a class in a trial, below which nobody is told to stop; as in `run`
 FEW = 5  # labels of a class, below which its recall is little more than a guess
 NAMED = 6  # classes in a sentence; the others are counted
-CHART_WIDTH, HEIGHT = 300, 150
-LEFT, RIGHT, TOP, BOTTOM = 30, 12, 8, 24  # margins of the chart
 SCORED = (
     "Balanced accuracy of a quick model on labels that it did not learn from, whichever model chose"
     " the nodes; run scores its own model on its test nodes."
@@ -241,49 +239,37 @@ def _extrapolate(
     )
 
 
-def curve_chart(curve: LearningCurve) -> Markup:
+def curve_chart(found: LearningCurve) -> Markup:
     """Balanced accuracy over the number of labels, with the range of four of five cases."""
-    later = [curve.now, *curve.expected]
-    points = [*curve.measured, *later]
+    later = [found.now, *found.expected]
+    points = [*found.measured, *later]
     bounds = [value for p in points for value in (p.score, p.low, p.high)]
     most = max(p.labels for p in points)
     low = min(10 * (max(min(bounds), 0.0) // 10), 90.0)
     high = min(10 * (max(bounds) // 10 + 1), 100.0)
 
-    def x(labels: float) -> float:
-        return round(LEFT + (CHART_WIDTH - LEFT - RIGHT) * labels / most, 1)
+    def place(labels: float, score: float) -> tuple[float, float]:
+        return 100 * labels / most, 100 * (high - score) / (high - low)
 
-    def y(score: float) -> float:
-        return round(HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (score - low) / (high - low), 1)
-
-    def path(pairs: Sequence[tuple[float, float]]) -> str:
-        return " ".join(f"{x(labels):g},{y(score):g}" for labels, score in pairs)
-
-    axes = []
-    for score in ticks(low, high, 3):
-        line = {"x1": LEFT, "x2": CHART_WIDTH - RIGHT, "y1": y(score), "y2": y(score)}
-        axes.append(tag("line", **line, class_="grid"))
-        axes.append(tag("text", f"{score:g}", x=LEFT - 5, y=y(score) + 4, class_="tick left"))
-    axes += [
-        tag("text", f"{labels:g}", x=x(labels), y=HEIGHT - 6, class_="tick below")
-        for labels in ticks(0, most, 3)
-    ]
     band = [(p.labels, p.high) for p in later] + [(p.labels, p.low) for p in reversed(later)]
-    now, last = curve.now, later[-1]
+    corners = (place(*pair) for pair in band)
+    now, last = found.now, later[-1]
     words = f"Balanced accuracy {now.score:.0f} with {now.labels} labels now, "
     words += f"about {last.score:.0f} with {last.labels}."
-    return tag(
-        "svg",
-        *axes,
-        tag("polygon", points=path(band), class_="expected-band"),
-        tag("polyline", points=path([(p.labels, p.score) for p in points])),
-        *(
-            tag("circle", cx=x(p.labels), cy=y(p.score), r=2.5, class_="measured")
-            for p in curve.measured
-        ),
-        tag("circle", cx=x(now.labels), cy=y(now.score), r=4),
-        viewBox=f"0 0 {CHART_WIDTH} {HEIGHT}",
-        class_="learning-curve",
-        role="img",
-        aria_label=words,
+    dots = []
+    for p in (*found.measured, now):
+        x, y = map(percent, place(p.labels, p.score))
+        title = tag("title", f"{p.labels} labels: {p.score:.0f}")
+        dots.append(tag("g", tag("circle", title, cx=x, cy=y, r=4), class_="point"))
+    return line_plot(
+        words,
+        [
+            tag("polygon", points=" ".join(f"{10 * x:.0f},{10 * y:.0f}" for x, y in corners)),
+            curve([place(p.labels, p.score) for p in points], words, "curve"),
+        ],
+        dots,
+        rows=[(place(0, score)[1], f"{score:g}") for score in ticks(low, high, 3)],
+        columns=[(place(labels, low)[0], f"{labels:g}") for labels in ticks(0, most, 3)],
+        axis="labels",
+        kind="curves learning-curve",
     )

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from evengraph.desk.curve import SCORED, TOO_FEW_LABELS, can_judge, curve_chart
 from evengraph.desk.desk import Desk, Triage
@@ -16,7 +13,7 @@ from evengraph.desk.training import is_enough
 from evengraph.pipeline.explanation import Explanation
 from evengraph.report.charts import COLOURS, percent
 from evengraph.report.markup import Attribute, Markup, plural, tag
-from evengraph.report.node_pictures import neighbour_words, verdict
+from evengraph.report.node_pictures import draw_explanation, neighbour_words, verdict
 from evengraph.report.page import STYLE, definitions, read_asset, scroll, section, table, table_row
 
 if TYPE_CHECKING:
@@ -37,11 +34,7 @@ MAX_CELLS = 60  # of a row that are shown
 NUM_KEYS = 9  # classes that have a key
 NEXT, LISTED = 6, 200  # nodes that the side and the lists show
 WHY = "Why the model predicts this"
-
-WIDTH, HEIGHT = 560, 420  # of the neighbourhood
-INNER, OUTER = 14, 24  # nodes of its two rings
-RADIUS, CENTRE = 13.0, 19.0
-MAX_CHARS = 14
+MOST = 20  # neighbours that are listed
 
 
 def node_page(desk: Desk, session: Session, row: int) -> str:
@@ -260,174 +253,47 @@ def _cells(desk: Desk, row: int) -> Markup:
 
 
 def _near(desk: Desk, row: int) -> Markup:
-    dots, edges, count = neighbourhood(desk, row)
-    if len(dots) == 1:
+    near = neighbours(desk, row)
+    if not near:
         return section("Neighbourhood", tag("p", "This node has no edges."))
-    shown = sum(dot.ring == 1 for dot in dots)
-    text = plural(count, "neighbour") + (f", {shown} of them drawn" if shown < count else "")
-    return section("Neighbourhood", tag("p", f"{text}."), draw(dots, edges), legend(dots))
+    items = [tag("li", _node_link(desk, other), tag("span", words)) for other, words in near[:MOST]]
+    more = f", {MOST} of them listed" if len(near) > MOST else ""
+    text = f"{plural(len(near), 'neighbour')}{more}."
+    return section("Neighbourhood", tag("p", text), tag("ul", *items, class_="next-list"))
 
 
-class Dot(NamedTuple):
-    """A node to draw: ring 0 is the centre, 1 holds neighbours, 2 theirs.
-
-    A predicted class has a probability, a label has none, and without a class nothing is known.
-    """
-
-    row: int
-    id: str
-    ring: int
-    number: int | None = None  # of its class
-    name: str = ""
-    probability: float | None = None
-
-    @property
-    def text(self) -> str:
-        """The node in words."""
-        if self.number is None:
-            return f"{self.id}: not known"
-        if self.probability is None:
-            return f"{self.id}: labelled {self.name}"
-        return f"{self.id}: {self.name} {self.probability:.0%}"
-
-
-def neighbourhood(desk: Desk, row: int) -> tuple[list[Dot], list[tuple[int, int]], int]:
-    """Dots and edges around a node, and how many neighbours there are in all.
-
-    Labelled nodes come first where there is no room for all.
-    """
-    matrix, labels, classes = desk.nodes.adjacency, desk.labels(), desk.classes
-
-    def first(rows: Iterable[int], count: int) -> list[int]:
-        return sorted(rows, key=lambda other: (int(labels[other]) < 0, other))[:count]
-
-    neighbours = {int(other) for other in matrix[[row]].indices} - {row}
-    inner = first(neighbours, INNER)
-    beyond = {int(other) for other in matrix[inner].indices} if inner else set()
-    outer = first(beyond - neighbours - {row}, OUTER)
-    places = {other: place for place, other in enumerate(inner)}
-    # beside the neighbour that they hang on, so that few edges cross
-    outer.sort(key=lambda other: min(places.get(int(o), INNER) for o in matrix[[other]].indices))
-    rows, dots = [row, *inner, *outer], []
-    for place, other in enumerate(rows):
-        dot = Dot(other, desk.nodes.ids[other], (place > 0) + (place > len(inner)))
+def neighbours(desk: Desk, row: int) -> list[tuple[int, str]]:
+    """The neighbours of a node, labelled ones first, each with what is known of its class."""
+    labels, found = desk.labels(), []
+    others = {int(other) for other in desk.nodes.adjacency[[row]].indices} - {row}
+    for other in sorted(others, key=lambda other: (int(labels[other]) < 0, other)):
+        words = "not known"
         if (label := int(labels[other])) >= 0:
-            dot = dot._replace(number=label, name=classes[label])
+            words = f"labelled {desk.classes[label]}"
         elif (guess := desk.guess(other)) is not None:
-            number = classes.index(guess[0])
-            dot = dot._replace(number=number, name=guess[0], probability=guess[1])
-        dots.append(dot)
-    part = matrix[rows][:, rows].tocoo()
-    ends = zip(np.asarray(part.row).tolist(), np.asarray(part.col).tolist(), strict=True)
-    return dots, sorted({(a, b) for a, b in ends if a < b}), len(neighbours)
+            words = f"{guess[0]} {guess[1]:.0%}"
+        found.append((other, words))
+    return found
 
 
 def colour(number: int) -> str:
     return f"colour-{number % COLOURS}"
 
 
-def draw(dots: Sequence[Dot], edges: Sequence[tuple[int, int]]) -> Markup:
-    """Draw nodes on two rings around the first; edges are pairs of indices of dots."""
-    rings, points = [dot.ring for dot in dots], []
-    for index, ring in enumerate(rings):
-        count, place = rings.count(ring), rings[:index].count(ring)
-        angle = 2 * math.pi * (place + (0.5 if ring == 2 else 0.0)) / count - math.pi / 2
-        x = WIDTH / 2 + ring * (WIDTH / 4 - 14) * math.cos(angle)
-        y = HEIGHT / 2 + ring * (HEIGHT / 4 - 16) * math.sin(angle)
-        points.append((round(x, 1), round(y, 1)))
-    lines = [
-        tag("line", x1=points[a][0], y1=points[a][1], x2=points[b][0], y2=points[b][1])
-        for a, b in edges
-    ]
-    parts = [_dot(dot, *point) for dot, point in zip(dots, points, strict=True)]
-    return tag(
-        "svg",
-        tag("g", *lines, class_="edges"),
-        *reversed(parts),  # the centre on top
-        viewBox=f"0 0 {WIDTH} {HEIGHT}",
-        class_="near",
-        role="group",
-        aria_label=f"{dots[0].id} and {len(dots) - 1} nodes around it",
-    )
-
-
-def _dot(dot: Dot, x: float, y: float) -> Markup:
-    radius = CENTRE if dot.ring == 0 else RADIUS
-    kinds = ["dot", "labelled" if dot.number is not None and dot.probability is None else "guess"]
-    kinds += ["centre"] if dot.ring == 0 else []
-    parts = [tag("title", dot.text), tag("circle", cx=x, cy=y, r=radius)]
-    if dot.probability is not None:
-        parts.append(_arc(x, y, radius, dot.probability))
-    if dot.number is not None:
-        kinds.append(colour(dot.number))
-        parts.append(tag("text", str(dot.number + 1), x=x, y=y + 4.5))
-    if dot.ring < 2:
-        id = dot.id if len(dot.id) <= MAX_CHARS else f"{dot.id[: MAX_CHARS - 1]}…"
-        parts.append(tag("text", id, x=x, y=y + radius + 13, class_="id"))
-    mark = tag("g", *parts, class_=" ".join(kinds))
-    if dot.ring == 0:
-        return mark
-    return tag("a", mark, href=f"/node/{dot.row}", aria_label=dot.text)
-
-
-def _arc(x: float, y: float, radius: float, share: float) -> Markup:
-    length = 2 * math.pi * radius
-    dashes, turn = f"{length * share:.1f} {length:.1f}", f"rotate(-90 {x:g} {y:g})"
-    return tag(
-        "circle", cx=x, cy=y, r=radius, class_="arc", stroke_dasharray=dashes, transform=turn
-    )
-
-
-def legend(dots: Sequence[Dot]) -> Markup:
-    """What the marks mean, and which number is which class."""
-    arc = _arc(9, 9, 7, 0.7)
-    marks = [
-        ("labelled", "labelled colour-0", ""),
-        ("predicted; the arc is the probability", "guess colour-0", arc),
-    ]
-    classes = {dot.number: dot.name for dot in dots if dot.number is not None}
-    for number, name in sorted(classes.items()):
-        mark = tag("text", str(number + 1), x=9, y=13.5)
-        marks.append((name, f"labelled {colour(number)}", mark))
-    lines = []
-    for meaning, kinds, part in marks:
-        mark = tag("g", tag("circle", cx=9, cy=9, r=7), part, class_=f"dot {kinds}")
-        picture = tag("svg", mark, width=18, height=18, class_="swatch", aria_hidden="true")
-        lines.append(tag("li", picture, meaning))
-    return tag("ul", *lines, class_="legend")
-
-
 def why(explanation: Explanation | None) -> Markup:
-    """The largest contributions as bars, for the class and against it."""
+    """The neighbourhood with what it contributes, columns as bars, and labelled nodes."""
     if explanation is None:
         return section(WHY, tag("p", "There is no trained model yet."))
-    content, name = explanation.as_dict(), explanation.name(explanation.about)
-    groups: dict[str, list[tuple[Markup, float]]] = {"Columns": [], "Labelled nodes": []}
-    for reason in explanation.reasons:
-        usual = f" (usually {reason.typical})" if reason.typical else ""
-        words = tag("span", f"{reason.title}: " if reason.value else reason.title, reason.value)
-        groups["Columns"].append((tag("span", words, usual), reason.contribution))
+    content, about, items = explanation.as_dict(), explanation.name(explanation.about), []
     for one in explanation.labelled:
         steps = "no path" if one.distance is None else f"{one.distance} away"
-        text = f"{one.id} ({explanation.name(one.label)}, {steps})"
-        link = tag("a", text, href=f"/node/{one.node}")
-        groups["Labelled nodes"].append((link, one.contribution))
-    bars = []
-    for heading, parts in groups.items():
-        largest = max((abs(value) for _, value in parts), default=0.0)
-        lines = []
-        for line, value in parts if largest else ():
-            width = 50 * abs(value) / largest
-            left, kind = (50 - width, "against") if value < 0 else (50, "for")
-            rect = tag("rect", x=percent(left), width=percent(width), height="100%", class_=kind)
-            axis = tag("line", x1="50%", x2="50%", y2="100%", class_="axis")
-            picture = tag("svg", rect, axis, class_="bar", aria_hidden="true")
-            lines.append(tag("li", line, picture))
-        if lines:
-            bars.append(tag("div", tag("h3", heading), tag("ul", *lines, class_="parts")))
-    sides = f"Bars to the right support {name}, bars to the left oppose it."
-    facts = f"{verdict(content)} {neighbour_words(content)} {sides}"
-    return section(WHY, tag("p", facts), *bars)
+        side = "supports" if one.contribution > 0 else "opposes"
+        text = f"{explanation.name(one.label)}, {steps}; {side} {about}"
+        items.append(tag("li", tag("a", one.id, href=f"/node/{one.node}"), tag("span", text)))
+    labelled = [tag("h3", "Labelled nodes"), tag("ul", *items, class_="next-list")] if items else []
+    facts = tag("p", f"{verdict(content)} {neighbour_words(content)}")
+    picture = tag("div", Markup(draw_explanation(content, explanation.ids)), class_="near")
+    return section(WHY, facts, picture, *labelled)
 
 
 # The side: what has been done, how good the model is, and what comes next.

@@ -258,8 +258,8 @@ class _Neighbourhood:
         weights = [abs(value) for value in near["contribution"]]
         largest = max(weights[1:], default=0.0) or 1.0
         self.radii = [11.0, *(round(4 + 7 * weight / largest, 1) for weight in weights[1:])]
-        self.names = [ids[node] for node in near["node_id"]]
-        self.title = verdict({"id": ids[explanation["node"]], **explanation})
+        self.names = [ids[node] if ids else str(node) for node in near["node_id"]]
+        self.title = verdict({"id": self.names[0], **explanation})
         farthest = max(ring_numbers(near["distance"]))
         self.rings = [RADIUS * ring / farthest for ring in range(1, farthest + 1)]
 

@@ -54,9 +54,7 @@ def results_html(results: Sequence[Mapping[str, Any]]) -> str:
 
 def explanation_html(explanation: Mapping[str, Any], ids: Sequence[str]) -> str:
     """The figure of an explanation; nodes without ids are numbered."""
-    nodes = explanation["neighbourhood"]["node_id"]
-    known = list(ids) or [str(number) for number in range(max(nodes) + 1)]
-    return f'<div style="max-width: 48rem">{draw_explanation(explanation, known)}</div>'
+    return f'<div style="max-width: 48rem">{draw_explanation(explanation, ids)}</div>'
 
 
 def method_html(method: Mapping[str, Any]) -> str:
