@@ -22,7 +22,7 @@ DRAWN = {
     "draw_claims": ("sizes", "behind"),
     "draw_fair": ("verdict", "budget_verdict"),
     "draw_readings": ("tried", "closed", "nearly", "selection"),
-    "draw_ablations": ("ablations", "degradation", "scale", "ties"),
+    "draw_ablations": ("ablations", "degradation", "scale", "ties", "tied_cuts"),
     "draw_machines": ("verdict",),
 }
 STATED = {

@@ -136,6 +136,12 @@ def tied(label: str, other: str = OURS) -> list[Gaps]:
     return differences(pairs)
 
 
+def tied_cuts() -> str:
+    """How often the cut of the most confident nodes falls inside a tie."""
+    shares = [int(row["tied"]) / int(row["cuts"]) for row in _rows("ties.csv")]
+    return f"{min(shares):.0%} to {max(shares):.0%} of the cuts"
+
+
 def ties() -> str:
     """What ranking by log-odds in double precision changes."""
     gaps = tied(RANKED)
