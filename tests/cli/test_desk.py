@@ -1,9 +1,10 @@
 import pytest
 
-from command_line import COLUMNS, call, read
+from command_line import COLUMNS, call, read, write
 from evengraph.desk import server
 from evengraph.desk.desk import Desk
 from evengraph.desk.label_file import Event, LabelFile
+from evengraph.pipeline.table_model import TableModel
 
 DESK = ["desk", "shop", *COLUMNS, "--retrain-every", "0"]
 
@@ -54,6 +55,28 @@ def test_the_exported_table_is_trained_on_as_it_is(shop, capsys):
     assert not [row for row in read(shop / "out.csv") if not row["kind"]]
     words = ["out.csv", "--edges", "shop/edges.csv", *COLUMNS, "--method", "logistic"]
     assert call("run", *words, "--splits", "5-5") == 0
+
+
+def test_labels_of_a_file_or_of_the_desk_are_merged_into_a_run(shop, capsys):
+    rows = read(shop / "shop" / "nodes.csv")
+    empty = [row["account"] for row in rows if not row["kind"]][:3]
+    other = next(row for row in rows if row["kind"] == "honest")["account"]
+    answers = [*((id, "fraud") for id in empty), (other, "shop"), ("gone", "shop")]
+    write(shop / "back.csv", ["account", "kind"], *answers)
+    events = [Event(node=id, label=label) for id, label in answers]
+    LabelFile(shop / "back.sqlite", "kind").add(*events)
+    for name in ("back.csv", "back.sqlite"):
+        words = ["--labels", name, "--method", "logistic", "--splits", "5-5", "--out", name[-3:]]
+        assert call("run", "shop", *COLUMNS, *words, "--save", "model") == 0
+        shown = " ".join(capsys.readouterr().err.split())
+        assert f"Labels merged: 4; replaced: 1 ('{other}' from 'honest' to 'shop')" in shown
+        assert "of nodes that the table does not have: 1" in shown
+        again = TableModel.load("model").info.refit
+        assert again.train + again.validation == sum(bool(row["kind"]) for row in rows) + 3
+    write(shop / "back.csv", ["account", "kind"], [other, "shop"], [other, "fraud"])
+    assert call("run", "shop", *COLUMNS, "--labels", "back.csv") == 2
+    assert f"labels '{other}' as 'shop' and 'fraud'" in capsys.readouterr().err
+    assert call("run", "shop", *COLUMNS, "--labels", "none.sqlite") == 2
 
 
 def test_a_model_gives_suspects(shop, model, served):

@@ -288,7 +288,7 @@ Recall = Annotated[float | None, Option(help=HELP["recall"])]
 Align = Annotated[bool, Option("--align/--no-align", help=HELP["align"])]
 Memory = Annotated[str | None, Option(help=HELP["memory"], metavar="SIZE")]
 
-Columns = dict[str, str]
+Columns = dict[str, Any]
 """The column options that the user gave, by the names of `open_graph`'s parameters."""
 
 COLUMN_HELP = {

@@ -53,6 +53,8 @@ HELP = {
     "preset": "Use the parameters tuned or published for this setting, if any.",
     "out": "Folder for result.json and report.html.",
     "map": "Draw a map of the nodes (t-SNE) on the page; takes up to half a minute.",
+    "labels": "Further labels: a table with the id and the label column, or a label file of "
+    "evengraph desk; they replace those of the nodes table.",
     "save": "Folder to save the model to, for predict and explain.",
     "refit": "After testing, retrain the best model with the test labels added. Default with "
     "--save on your own files.",
@@ -75,6 +77,7 @@ def run(
     ratio: Ratio = None,
     train: Train = None,
     val: Val = None,
+    labels: Annotated[Path | None, Option(help=HELP["labels"], metavar="PATH")] = None,
     windows: Annotated[int | None, Option(help=HELP["windows"])] = None,
     splits: Annotated[str | None, Option(help=HELP["splits"])] = None,
     cost_miss: CostMiss = None,
@@ -132,6 +135,8 @@ def run(
         check_model_folder(save)
         check_folder(save.parent)
     params, sentences = parse_settings(names, settings or [])
+    if labels is not None:
+        columns = {**columns, "labels": _read_labels(labels, columns)}
     source, costs = None, Costs.of(cost_miss, cost_alarm)
     budget = parse_alerts(alerts)
     if on_disk or data not in DATASETS:
@@ -193,6 +198,17 @@ def run(
     executor = Executor(device=str(target), keep_interrupted=not plan.several)
     about: dict[str, Any] = {"presets": presets, "refit": refit, "draw_map": draw_map}
     train_methods(plan, source, executor, folder=folder, save=save, **about)
+
+
+def _read_labels(path: Path, columns: Columns) -> dict[str, str]:
+    """Classes by id of a table, or of a label file of the desk."""
+    from evengraph.pipeline.monitoring import read_labels
+    from evengraph.tables.read import table_suffix
+
+    if table_suffix(path):
+        return read_labels(path, columns.get("id"), columns.get("label"))
+    found: dict[str, str] = wing("desk").read_answers(path, columns.get("label"))
+    return found
 
 
 def _check(plan: RunPlan, refit: bool | None, draw_map: bool) -> list[str]:

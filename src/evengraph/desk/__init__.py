@@ -7,6 +7,7 @@ from evengraph.core.lazy import lazy
 if TYPE_CHECKING:
     from evengraph.desk.curve import LearningCurve as LearningCurve
     from evengraph.desk.curve import learning_curve as learning_curve
+    from evengraph.desk.label_file import read_answers as read_answers
     from evengraph.desk.strategies import STRATEGIES as STRATEGIES
     from evengraph.desk.strategies import Strategy as Strategy
     from evengraph.desk.suggestions import Pool as Pool
@@ -18,6 +19,7 @@ else:
         __name__,
         {
             "curve": ("LearningCurve", "learning_curve"),
+            "label_file": ("read_answers",),
             "strategies": ("STRATEGIES", "Strategy"),
             "suggestions": ("Pool", "Suggestion", "Suggestions", "suggest"),
         },

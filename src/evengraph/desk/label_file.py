@@ -187,6 +187,13 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
+def read_answers(path: Path, column: str | None) -> dict[str, str]:
+    """The classes by node that a label file holds."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist.")
+    return Answers(LabelFile(path, column).events()).labels()
+
+
 class Answers:
     """What counts of the events, given in order; one thread may add while others read."""
 

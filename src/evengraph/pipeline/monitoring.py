@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from evengraph.core.errors import short
 from evengraph.metrics.decisions import Outcome
 from evengraph.metrics.significance import share_interval
 from evengraph.pipeline.model_info import NewNodes
@@ -158,10 +159,18 @@ def read_labels(path: Any, id: str | None, label: str | None) -> dict[str, str]:
     from evengraph.tables.read import read_table
 
     table = read_table(path)
+    id = str(table.columns[0]) if id is None else id
     for role, name in (("id", id), ("label", label)):
         if name not in table.columns:
             names = ", ".join(map(str, table.columns))
             raise ValueError(f"{path} has no column {name!r} for the {role}; it has: {names}.")
     known = known_labels(table[label])
     rows = known.notna().to_numpy()
-    return dict(zip(canonical_names(table[id])[rows], canonical_names(known)[rows], strict=True))
+    pairs = zip(canonical_names(table[id])[rows], canonical_names(known)[rows], strict=True)
+    found = dict[str, str]()
+    for node, name in pairs:
+        if found.setdefault(node, name) != name:
+            raise ValueError(
+                f"{path} labels {short(node)} as {short(found[node])} and {short(name)}."
+            )
+    return found

@@ -140,6 +140,7 @@ def open_tables(nodes: Any, edges: Any = None, **columns: Any) -> GraphSource:
     tables = open_graph(nodes, edges=edges, **given)
     if tables.label_candidates:
         raise NoLabelError(tables.label_candidates)
+    given.pop("labels", None)
     for name in {"drop", "unlabelled", "link"} & given.keys():
         if not isinstance(given[name], str):
             given[name] = ",".join(map(str, given[name]))

@@ -11,11 +11,22 @@ from typing import Any, cast
 
 import numpy as np
 
-from evengraph.core.errors import one_line_errors
+from evengraph.core.errors import one_line_errors, short
 from evengraph.core.lazy import is_packed, wing
 from evengraph.tables.build import TableGraph, build_graph
-from evengraph.tables.cells import check_columns, import_pandas
-from evengraph.tables.columns import TableColumns, join_edges, likely_id, takes_columns
+from evengraph.tables.cells import (
+    canonical_name,
+    canonical_names,
+    check_columns,
+    import_pandas,
+)
+from evengraph.tables.columns import (
+    TableColumns,
+    join_edges,
+    known_labels,
+    likely_id,
+    takes_columns,
+)
 from evengraph.tables.encoders import without_item
 from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.graph_files import (
@@ -35,6 +46,7 @@ from evengraph.tables.read import (
     table_suffix,
 )
 
+SHOWN = 5  # replaced labels that a note names
 EDGES_PREFIX = re.compile(r"edges[_-]", re.IGNORECASE)
 Ends = tuple[str | None, str | None]
 GRAPH_SUFFIXES = (".graphml", ".npz", ".pt", ".pth")
@@ -49,6 +61,7 @@ def open_graph(
     tables: Any = None,
     drop: Sequence[str] = (),
     lists: str | Path | None = None,
+    labels: Mapping[str, str] | None = None,
     **columns: Any,
 ) -> TableGraph:
     """Open a graph of your own.
@@ -66,6 +79,7 @@ def open_graph(
             of lists, such as `tags=red`; of other tables `device.colour`, as the notes name them.
         lists: A JSON file {node: [items]} of further features. Default: features.json beside the
             nodes table, if there is one.
+        labels: Further classes by id, which replace those of the label column.
         columns: The fields of `TableColumns`: label, id, source, target and others, as in
             `from_frames`. Files of arrays (.npz, .pt) have fixed names and take none of them.
     """
@@ -73,7 +87,7 @@ def open_graph(
     if is_graph_file(data):
         path = Path(data).expanduser()
         named = {"edges": edges, "drop": drop or None, "lists": lists, **asdict(roles)}
-        named["tables"] = tables
+        named |= {"tables": tables, "labels": labels}
         if is_packed(path):
             reason = "it is packed, and `pack` has chosen its columns"
         elif path.suffix.lower() == ".graphml":
@@ -85,6 +99,8 @@ def open_graph(
         _reject(path, named, reason)
         return open_graph_file(path, roles)
     nodes_table, edges_table, others = read_tables(data, edges, lists, tables, columns=roles)
+    if labels is not None:
+        nodes_table = _merged_labels(nodes_table, edges_table, labels, roles)
     if drop:
         nodes_table, drop = _drop_items(nodes_table, drop)
         if others is not None:
@@ -95,6 +111,29 @@ def open_graph(
         nodes_table = nodes_table.drop(columns=list(drop), errors="ignore")
         edges_table = edges_table.drop(columns=edge_columns) if edge_columns else edges_table
     return build_graph(nodes_table, edges_table, roles, None, others)
+
+
+def _merged_labels(nodes: Any, edges: Any, labels: Mapping[str, str], columns: TableColumns) -> Any:
+    """The nodes table with further labels, and a note that names those that replace others."""
+    id, label = likely_id(nodes, edges, replace(columns, label=None)), columns.label
+    if id is None or label is None:
+        raise ValueError("labels need the columns with ids and labels; name both: id, label.")
+    ids, before = canonical_names(nodes[id]), [None] * len(nodes)
+    if label in nodes.columns:
+        before = known_labels(nodes[label], columns.unlabelled).tolist()
+    changed, after = list[str](), list[Any](before)
+    for row in [row for row, name in enumerate(ids) if name in labels]:
+        old, after[row] = before[row], labels[ids[row]]
+        if old is not None and canonical_name(old) != after[row]:
+            changed.append(f"{short(ids[row])} from {short(old)} to {short(after[row])}")
+    missing = len(labels.keys() - set(ids))
+    text = f"Labels merged: {len(labels) - missing:,}; replaced: {len(changed):,}"
+    text += f" ({', '.join(changed[:SHOWN])}{', ...' * (len(changed) > SHOWN)})" * bool(changed)
+    text += f"; of nodes that the table does not have: {missing:,}." if missing else "."
+    notes = [*nodes.attrs.get("notes", ()), text]
+    nodes = nodes.assign(**{label: import_pandas().Series(after, nodes.index, dtype=object)})
+    nodes.attrs["notes"] = notes
+    return nodes
 
 
 def _drop_items(nodes: Any, drop: Sequence[str]) -> tuple[Any, list[str]]:
