@@ -13,6 +13,7 @@ from evengraph.ops.links import Link, without_link_edges
 from evengraph.pipeline.sources import open_tables
 from evengraph.pipeline.table_model import TableModel
 from evengraph.splits import ByTime, Natural
+from evengraph.splits.protocols import period_of_test
 from evengraph.tables import FeatureEncoder, from_frames
 from evengraph.tables.build import build_graph
 from evengraph.tables.columns import TableColumns
@@ -236,6 +237,8 @@ def test_windows_test_on_one_period_after_another_and_learn_from_all_before():
         assert graph.time[task.train].max() < graph.time[task.val].min()
         assert graph.time[task.val].max() < graph.time[task.test].min()
         assert torch.equal(seen, graph.time <= graph.time[seen].max())
+        days = [pd.Timestamp(float(t), unit="s").date() for t in graph.time[task.test].aminmax()]
+        assert period_of_test(task) == f"{days[0]} to {days[1]}"
         tested |= task.test
     assert torch.equal(tested, whole.test)
     assert torch.equal(ByTime(windows=4)(graph, seed=0).train, whole.train)
@@ -258,3 +261,30 @@ def test_a_source_names_its_links_as_on_the_command_line(link):
     source = open_tables(payments(), label="label", link=link)
     assert source.columns["link"] == "card,shop"
     assert source.tables.columns.link == ["card", "shop"]
+
+
+def test_columns_that_include_the_future_and_later_edges_are_told():
+    draw, nodes = np.random.default_rng(2), payments(900).sort_values("at", ignore_index=True)
+    groups = nodes.groupby("card")["amount"]
+    future = {
+        "all": groups.transform("size"),
+        "paid": groups.transform("sum") * 3,
+        "usual": groups.transform("mean") + draw.normal(0, 0.1, 900),
+    }
+    past = {
+        "so far": groups.cumcount(),
+        "limit": nodes["card"].str[1:].astype(int) ** 2 % 97,
+        "euros": nodes["amount"] * 1.1,
+    }
+    own = from_frames(nodes.assign(**future, **past), None, label="label", link="card", time="at")
+    told = [note.split("'")[1] for note in own.notes if note.kind == "future"]
+    assert told == list(future)
+    accounts, edges = transfers(400)
+    opened = pd.Timestamp("2024-03-01") + pd.to_timedelta(draw.integers(0, 50, 20), unit="D")
+    degree = pd.concat([edges["payer"], edges["payee"]]).value_counts()
+    accounts = accounts.assign(opened=opened, edges=accounts["account"].map(degree))
+    own = from_frames(accounts, edges, label="label", time="opened")
+    [visible] = [note for note in own.notes if note.kind == "future"]
+    when = accounts.set_index("account")["opened"]
+    later = [(edges["date"] > edges[end].map(when)).mean() for end in ("payer", "payee")]
+    assert visible.startswith(f"{np.mean(later):.0%} of the ends of edges")

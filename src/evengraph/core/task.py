@@ -417,6 +417,7 @@ class Record:
     summary: list[str] | None = None  # what the method says about what it did
     notes: list[str] | None = None  # what went otherwise than expected in the fit
     agreement: list[dict[str, Any]] | None = None  # test nodes and hits per band of a committee
+    period: str | None = None  # first and last time of the test nodes, in a split by time
     decision: dict[str, Any] | None = None  # of two classes: threshold, and confusion there
     # of two classes: ends of the 95% interval of average precision, and the curve on the test nodes
     # as pairs of recall and precision

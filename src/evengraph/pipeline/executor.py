@@ -40,6 +40,7 @@ from evengraph.metrics.registry import METRICS
 from evengraph.ops.sparse import has_kernels
 from evengraph.pipeline.sources import GraphOnDisk
 from evengraph.splits import SplitProtocol
+from evengraph.splits.protocols import period_of_test
 from evengraph.training import Callback, History
 
 
@@ -210,6 +211,7 @@ def score(
         summary=list(method.summary_) or None,
         notes=list(method.notes_) or None,
         agreement=agreement,
+        period=period_of_test(task),
         decision=decision,
         interval=interval,
         precision_recall=curve,

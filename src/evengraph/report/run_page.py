@@ -397,7 +397,7 @@ def _seeds(view: ResultView) -> Markup:
             cells += [integer(run.get(name.replace(" ", "_"))) for name in extra[:-1]]
             cells.append(decimals(run.get("seconds")))
         stopped = " (interrupted)" if run.get("interrupted") is True else ""
-        lines.append((f"{run.get('seed', '?')}{stopped}", cells))
+        lines.append((f"{run.get('period', run.get('seed', '?'))}{stopped}", cells))
     for key in ("mean", "std")[: len(view.runs)]:  # one seed has no deviation
         values = {name: lookup(view.content, key, name) for name in shown}
         lines.append((key, [metric_value(name, v, digits=2) for name, v in values.items()]))

@@ -75,7 +75,7 @@ def _seeds_table(result: ResultView) -> Table:
     for place, run in enumerate(result.runs):
         cells = [metric_value(score.name, score.seeds[place]) for score in scores]
         cells += [decimals(run[n.replace(" ", "_")], int(n == "seconds")) for n in effort]
-        table.add_row(str(run["seed"]), *cells)
+        table.add_row(str(run.get("period", run["seed"])), *cells)
     if len(result.runs) > 1:
         table.add_row()
         means = (metric_value(s.name, s.mean, s.std) for s in scores)

@@ -386,6 +386,16 @@ def _shown(time: float) -> str:
     return datetime.fromtimestamp(time, UTC).date().isoformat() if is_date else f"{time:g}"
 
 
+def period_of_test(task: Task) -> str | None:
+    """The first and the last time of the test nodes, if all others are older."""
+    if "time" not in task.graph or not task.test.any():
+        return None
+    tested, seen = (task.graph.time[part] for part in (task.test, task.train | task.val))
+    if not seen.max() < tested.min():
+        return None
+    return f"{_shown(float(tested.min()))} to {_shown(float(tested.max()))}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class ByTime:
     """Train on the oldest labelled nodes, validate on the next, test on the newest.

@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 
 from evengraph.core.errors import one_line_errors
 from evengraph.core.text import html_table
+from evengraph.tables.audit import note_future
 from evengraph.tables.cells import Bools, Floats, Ints, check_columns, import_pandas, table_name
 from evengraph.tables.columns import (
     USUAL_ENDS,
@@ -159,7 +160,7 @@ def build_graph(
     if columns.type is not None and columns.relations is None:
         columns = replace(columns, relations=common_types(rows.edges[columns.type], notes))
     codes, times = [group_codes(nodes, link, notes) for link in columns.link or ()], None
-    if codes and columns.time is not None:
+    if columns.time is not None:
         times = read_times(nodes[columns.time], table_of_nodes, columns.date_order)
     links = undirected_edges(rows.source, rows.target, len(nodes), notes, rows.weight)
     if codes and times is None and not len(edges):
@@ -188,6 +189,14 @@ def build_graph(
         has_edges = columns.features is None and len(rows.edges) > 0
         from_edges = EdgeFeatures.fit(rows.edges, columns, notes) if has_edges else None
         from_links = LinkFeatures.fit(nodes, features, columns) if codes else None
+        if times is not None:
+            own = [name for name in features if name not in from_others]
+            dated, by_link = (
+                edge_times_of(rows, columns),
+                dict(zip(columns.link or (), codes, strict=True)),
+            )
+            timed = None if dated is None else (rows.source, rows.target, dated)
+            note_future(nodes, own, times, by_link, timed, notes)
         blank = FeatureEncoder(edges=from_edges, links=from_links)
         full = _with_made_columns(nodes, rows, codes, times, blank)
         names = [*features, *blank.made]
@@ -221,6 +230,14 @@ def build_graph(
         every = torch.from_numpy(edge_times)
         result.graph.timed_tables = TimedTables(nodes, edges, unfitted, every, others, times_of)
     return replace(result, label_candidates=candidates)
+
+
+def edge_times_of(rows: EdgeRows, columns: TableColumns) -> Floats | None:
+    """The time of every edge; None if they have none."""
+    if columns.edge_time is None or not len(rows.edges):
+        return None
+    table = table_name(rows.edges, "edges")
+    return read_times(rows.edges[columns.edge_time], table, columns.date_order)
 
 
 def _attach(

@@ -26,6 +26,7 @@ class NoteKind(StrEnum):
     RARE_CLASS = "rare class"
     SPLIT = "split"
     NO_TIME = "no time"
+    FUTURE = "future"
 
 
 class Note(str):
