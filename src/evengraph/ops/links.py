@@ -50,6 +50,10 @@ class Link:
             self.times = times[nodes]
         self.nodes, self.values, self.size = nodes, values, size
 
+    def at(self, times: Floats | None) -> Link:
+        """The same with times."""
+        return self if times is None else Link(self.nodes, self.values, self.size, times)
+
     def sums(self, x: Any, window: float = np.inf) -> Floats:
         """For every node the sum of x over those that share its value, (N, F).
 

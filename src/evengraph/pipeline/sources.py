@@ -148,7 +148,7 @@ def open_tables(nodes: Any, edges: Any = None, **columns: Any) -> GraphSource:
         given["lists"] = _absolute(given["lists"])
     for name, part in (("edges", edges), ("tables", given.get("tables"))):
         if part is not None:
-            given[name] = _absolute(part, path) if is_path else ""
+            given[name] = _absolute(part) if is_path else ""
     return GraphSource(
         name=path.resolve().name if path.is_dir() else path.stem,
         graph=tables.graph,
@@ -158,16 +158,14 @@ def open_tables(nodes: Any, edges: Any = None, **columns: Any) -> GraphSource:
     )
 
 
-def _absolute(edges: Any, folder: Path = Path()) -> str:
+def _absolute(edges: Any) -> str:
     """The absolute path of the edges table, or of several with commas between them."""
     if isinstance(edges, Mapping):
         return ""
     parts = edges if isinstance(edges, list | tuple) else [edges]
     if isinstance(edges, str) and not Path(edges).expanduser().exists():
         parts = edges.split(",")
-    paths = [Path(str(part).strip()).expanduser() for part in parts]
-    beside = (folder / path if (folder / path).is_file() else path for path in paths)
-    return ",".join(str(path.absolute()) for path in beside)
+    return ",".join(str(Path(str(part).strip()).expanduser().absolute()) for part in parts)
 
 
 ENOUGH = 200  # nodes from which quartiles are worth trusting

@@ -15,8 +15,9 @@ from torch_geometric.data import Data
 
 from evengraph.core.errors import one_line_errors
 from evengraph.core.text import html_table
+from evengraph.ops.links import Link
 from evengraph.tables.audit import note_future
-from evengraph.tables.cells import Bools, Floats, Ints, check_columns, import_pandas, table_name
+from evengraph.tables.cells import Bools, Floats, check_columns, import_pandas, table_name
 from evengraph.tables.columns import (
     USUAL_ENDS,
     NoLabelError,
@@ -46,7 +47,7 @@ from evengraph.tables.edges import (
 )
 from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.kinds import OtherTables, Step, find_steps
-from evengraph.tables.links import Groups, LinkFeatures, group_codes, has_lists, link_names, link_of
+from evengraph.tables.links import LinkFeatures, group_codes, has_lists, link_names
 from evengraph.tables.notes import Note, NoteKind, Notes
 
 
@@ -164,7 +165,7 @@ def build_graph(
         times = read_times(nodes[columns.time], table_of_nodes, columns.date_order)
     links = undirected_edges(rows.source, rows.target, len(nodes), notes, rows.weight)
     if codes and times is None and not len(edges):
-        links = link_edges(codes, len(nodes))
+        links = link_edges(codes)
     links = links._replace(relations=make_relations(rows, len(nodes), columns))
     ends = {str(columns.source).lower(), str(columns.target).lower()}
     if not (columns.directed or ends <= USUAL_ENDS or "(source)" in ends):
@@ -211,10 +212,9 @@ def build_graph(
         notes.add(NoteKind.NO_LABEL, str(NoLabelError(candidates)))
     result = assemble(full, links, columns, encoder, notes, ids=ids.to_numpy())
     if codes and times is None:
-        found = [link_of(part) for part in codes]
         parts = [
-            np.stack([np.full_like(one.nodes, i), one.nodes, one.values])
-            for i, one in enumerate(found)
+            np.stack([np.full_like(one.nodes, number), one.nodes, one.values])
+            for number, one in enumerate(codes)
         ]
         result.graph.link_index = torch.from_numpy(np.concatenate(parts, axis=1))
         result.graph.num_links = len(codes)
@@ -244,18 +244,20 @@ def _attach(
     nodes: Any, others: OtherTables, columns: TableColumns, notes: Notes
 ) -> tuple[Any, Any, TableColumns, tuple[str, ...]]:
     """The nodes table with what other kinds tell of it, edges between nodes, columns and names."""
-    nodes, order = normalize_table(nodes, "nodes"), columns.date_order
+    nodes = normalize_table(nodes, "nodes")
     if columns.kinds is None:
         check_columns(nodes, columns.of_nodes.values(), "nodes")
         steps, key = find_steps(nodes, others, columns.id, [*columns.of_nodes.values()], notes)
         columns = replace(columns, id=key, kinds=[list(step) for step in steps])
     steps = [Step(*item) for item in columns.kinds or ()]
-    nodes, made = others.attach(nodes, steps, order)
-    links = [*(columns.link or ()), *(s.name for s in steps if s.near == "" and not s.own)]
+    nodes, made = others.attach(nodes, steps, columns.date_order)
+    links = [*(columns.link or ()), *(step.name for step in steps if step.is_link)]
     columns = replace(columns, link=list(dict.fromkeys(links)) or None)
-    own = others.own_edges(steps)
-    edges = join_edges(own, (columns.source, columns.target)) if len(own) > 1 else None
-    return nodes, next(iter(own.values()), None) if edges is None else edges, columns, made
+    names = [step.name for step in steps if step.near == step.far == ""]
+    own = {name: others.edges[name] for name in names if name in others.edges}
+    if len(own) < 2:
+        return nodes, next(iter(own.values()), None), columns, made
+    return nodes, join_edges(own, (columns.source, columns.target)), columns, made
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,7 +304,7 @@ def graphs_at(tables: TimedTables, time: float) -> tuple[Data, Data]:
 def _with_made_columns(
     nodes: Any,
     rows: EdgeRows,
-    codes: Sequence[Ints | Groups],
+    links: Sequence[Link],
     times: Floats | None,
     encoder: FeatureEncoder,
 ) -> Any:
@@ -316,7 +318,7 @@ def _with_made_columns(
     if encoder.edges is not None:
         made |= encoder.edges.compute(rows.edges, rows.source, rows.target, len(nodes))
     if encoder.links is not None:
-        made |= encoder.links.compute(nodes, codes, times)
+        made |= encoder.links.compute(nodes, links, times)
     if not made:
         return nodes
     table = pandas.concat([nodes, pandas.DataFrame(made, index=nodes.index)], axis=1)

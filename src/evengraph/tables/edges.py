@@ -13,6 +13,7 @@ from torch import Tensor
 
 from evengraph.core.errors import short
 from evengraph.core.untrusted import sorted_unique
+from evengraph.ops.links import Link
 from evengraph.tables.cells import (
     Bools,
     Floats,
@@ -35,7 +36,6 @@ from evengraph.tables.cells import (
     to_signs,
 )
 from evengraph.tables.encoders import MIN_FREQUENCY_OF_FEW, Category, check_varies
-from evengraph.tables.links import Groups, link_of
 from evengraph.tables.notes import NoteKind, Notes
 from evengraph.tables.text import UselessColumnError
 
@@ -219,11 +219,11 @@ def undirected_edges(
     return Links(edge_index, torch.from_numpy(largest).float())
 
 
-def link_edges(codes: Sequence[Ints | Groups], num_nodes: int) -> Links:
+def link_edges(links: Sequence[Link]) -> Links:
     """A few edges among the rows of every value of each link."""
-    parts = zip(*(link_of(part).edges() for part in codes), strict=True)
+    parts = zip(*(link.edges() for link in links), strict=True)
     source, target, weight = map(np.concatenate, parts)
-    return undirected_edges(source, target, num_nodes, Notes(), weight)
+    return undirected_edges(source, target, links[0].size, Notes(), weight)
 
 
 def read_weights(weights: Any, table: str, notes: Notes) -> tuple[Floats, Bools]:

@@ -462,41 +462,29 @@ def hetero_tables(data: Any, id: str | None = None) -> tuple[Any, dict[str, Any]
     The type with labels `y` is that of the nodes; `id`, such as account_id, names it without any.
     Reversed edges, whose names begin with rev_, say nothing new.
     """
-    pandas, tables = import_pandas(), dict[str, Any]()
-    kinds = [
-        kind for kind in data.node_types if f"{kind}_id" == id or (id is None and "y" in data[kind])
-    ]
+    frame, tables, edges = import_pandas().DataFrame, dict[str, Any](), dict[str, Any]()
+    kinds = [k for k in data.node_types if f"{k}_id" == id or (id is None and "y" in data[k])]
     if len(kinds) != 1:
         known = ", ".join(data.node_types)
         raise ValueError(f"One node type must have labels y, got {len(kinds)} of: {known}.")
     for kind in data.node_types:
-        store = data[kind]
-        columns: dict[str, Any] = {
-            f"{kind}_id": [f"{kind}:{row}" for row in range(store.num_nodes)]
-        }
-        x = store.get("x")
-        if x is not None:
-            values = (x.to_dense() if x.is_sparse else x).reshape(len(x), -1).cpu().numpy()
-            columns |= {f"x{index}": column for index, column in enumerate(values.T)}
-        if "y" in store:
-            labels = pandas.Series(store.y.reshape(-1).cpu().numpy())
-            columns["label"] = labels.where(labels >= 0).astype("Int64")
-        split = np.full(store.num_nodes, None, object)
-        for part in [part for part in PARTS if f"{part}_mask" in store]:
-            split[store[f"{part}_mask"].cpu().numpy().astype(bool)] = part
-        if kind == kinds[0] and (split != None).any():  # noqa: E711
-            columns["split"] = split
-        tables[kind] = pandas.DataFrame(columns)
-    edges = {}
+        store = data[kind].to("cpu")
+        tables[kind] = frame({f"{kind}_id": [f"{kind}:{row}" for row in range(store.num_nodes)]})
+        if (x := store.get("x")) is not None:
+            x = frame((x.to_dense() if x.is_sparse else x).reshape(len(x), -1).numpy())
+            tables[kind] = tables[kind].join(x.add_prefix("x"))
+    nodes = tables.pop(kinds[0])
+    if (labels := data[kinds[0]].get("y")) is not None:
+        nodes["label"] = labels.reshape(-1).cpu().numpy()
+        nodes["label"] = nodes["label"].where(nodes["label"] >= 0).astype("Int64")
+    for part in [part for part in PARTS if f"{part}_mask" in data[kinds[0]]]:
+        nodes.loc[data[kinds[0]][f"{part}_mask"].cpu().numpy(), "split"] = part
     for source, name, target in data.edge_types:
-        if name.startswith("rev_") and (target, name[4:], source) in data.edge_types:
-            continue
-        ends = data[source, name, target].edge_index.cpu().numpy()
-        heads = ("source", "target") if source == target else (f"{source}_id", f"{target}_id")
-        rows = {
-            h: [f"{k}:{i}" for i in end]
-            for h, k, end in zip(heads, (source, target), ends, strict=True)
-        }
-        unique = name if name not in edges else f"{source} {name} {target}"
-        edges[unique] = pandas.DataFrame(rows)
-    return tables.pop(kinds[0]), edges, tables
+        if not (name.startswith("rev_") and (target, name[4:], source) in data.edge_types):
+            ends = data[source, name, target].edge_index.tolist()
+            heads = [("source", source), ("target", target)]
+            heads = heads if source == target else [(f"{k}_id", k) for _, k in heads]
+            rows = {h: [f"{k}:{i}" for i in end] for (h, k), end in zip(heads, ends, strict=True)}
+            unique = f"{source} {name} {target}" if name in edges else name
+            edges[unique] = frame(rows)
+    return nodes, edges, tables

@@ -8,9 +8,9 @@ that share a device are linked (`tables.links`), which takes linear time however
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -32,13 +32,11 @@ from evengraph.tables.cells import (
     to_numbers,
     to_signs,
 )
-from evengraph.tables.columns import NODE_NAMES, is_id_name, normalize_table
-from evengraph.tables.edges import UnknownNodeError, edge_rows, id_index
+from evengraph.tables.columns import CHECKED_EDGES, EDGE_NAMES, is_id_name, normalize_table
+from evengraph.tables.edges import edge_rows, id_index
 from evengraph.tables.notes import NoteKind, Notes
 
-CHECKED = 1000  # cells that decide what a column refers to
 SEVERAL, REPEATED = "several", "repeated"
-SUMMED = ("number", "boolean", "date")
 _ENDING = re.compile(r"[\W_]*(?:id|no|nr|key|number)?s?$", re.IGNORECASE)
 
 
@@ -52,12 +50,12 @@ class Step(NamedTuple):
     far: str  # "" again for edges between nodes
     far_key: str  # "" without a table
     far_end: str  # "" if `near_end` holds the ids of the far table
-    several: str  # whether a row may lead to more than one, or to the same one repeatedly
+    several: str = ""  # whether a row may lead to more than one, or to the same one repeatedly
 
     @property
-    def own(self) -> bool:
-        """Whether it joins nodes with nodes."""
-        return self.near == self.far == ""
+    def is_link(self) -> bool:
+        """Whether nodes that lead to the same row are linked."""
+        return self.near == "" != self.far
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -73,118 +71,91 @@ class OtherTables:
         cls, tables: Mapping[str, Any], edges: Mapping[str, Any], steps: Sequence[Step] | None
     ) -> Self:
         """The tables with text column names; new ones are called as those of training."""
-        kinds, names = ([s.far for s in steps or ()], [s.name for s in steps or ()])
-        if steps is not None:
-            tables = {_known_as(name, kinds, "table"): table for name, table in tables.items()}
-            edges = {_known_as(name, names, "edges table"): e for name, e in edges.items()}
-        for name in tables:
-            if not name or name in edges:
-                raise ValueError(f"Two tables are called {name!r}; rename one.")
-        tables = {name: normalize_table(table, name) for name, table in tables.items()}
-        return cls(tables=tables, edges={n: normalize_table(t, n) for n, t in edges.items()})
+        parts = []
+        for given, field in ((tables, "far"), (edges, "name")):
+            known = None if steps is None else [str(getattr(step, field)) for step in steps]
+            parts.append({_known_as(n, known): normalize_table(t, n) for n, t in given.items()})
+        return cls(tables=parts[0], edges=parts[1])
 
     def joined(self, new: OtherTables, steps: Sequence[Step]) -> OtherTables:
         """These rows with new ones, which replace those of the same id."""
-        concat, keys = import_pandas().concat, {step.far: step.far_key for step in steps}
-        tables, edges = dict(self.tables), dict(self.edges)
-        for kind, table in new.tables.items():
-            both = concat([tables[kind], table], ignore_index=True) if kind in tables else table
-            if keys.get(kind):
-                check_columns(both, [keys[kind]], kind)
-                names = import_pandas().Series(canonical_names(both[keys[kind]]))
-                both = both[~names.duplicated(keep="last")].reset_index(drop=True)
-            tables[kind] = both
-        for name, rows in new.edges.items():
-            edges[name] = concat([edges[name], rows], ignore_index=True) if name in edges else rows
-        return OtherTables(tables=tables, edges=edges, drop=self.drop)
-
-    def until(self, time: float, times: Mapping[str, Floats]) -> OtherTables:
-        """The tables without later edges, and without those that have no time."""
-        edges = {
-            name: rows[times[name] <= time].reset_index(drop=True) if name in times else rows
-            for name, rows in self.edges.items()
-        }
-        return OtherTables(tables=self.tables, edges=edges, drop=self.drop)
+        keys = {step.far: step.far_key for step in steps}
+        parts: list[dict[str, Any]] = [dict(self.tables), dict(self.edges)]
+        for part, others in zip(parts, (new.tables, new.edges), strict=True):
+            for name, rows in others.items():
+                both = [part[name], rows] if name in part else [rows]
+                part[name] = import_pandas().concat(both, ignore_index=True)
+        for kind in new.tables:
+            check_columns(parts[0][kind], [keys[kind]], kind)
+            names = import_pandas().Series(canonical_names(parts[0][kind][keys[kind]]))
+            parts[0][kind] = parts[0][kind][~names.duplicated(keep="last").to_numpy()]
+        return replace(self, tables=parts[0], edges=parts[1])
 
     def times(self, column: str | None, order: str | None) -> dict[str, Floats]:
         """Times of the edges of every type that has a column of them."""
-        found = {}
+        usual, found = [column] if column else EDGE_NAMES["edge_time"], {}
         for name, rows in self.edges.items():
-            usual = [column] if column else ["time", "timestamp", "date", "edge_time"]
-            for one in (c for c in rows.columns if c in usual or c.lower() in usual):
-                with suppress(ValueError):
-                    found[name] = _number_cells(rows[one], table_name(rows, name), order)
-                    break
-        return found
+            for one in [c for c in rows.columns if c in usual or c.lower() in usual][:1]:
+                found[name] = _numbers(rows[one], order)
+        return {name: times for name, times in found.items() if times is not None}
 
-    def own_edges(self, steps: Sequence[Step]) -> dict[str, Any]:
-        """The edges tables between nodes."""
-        return {s.name: self.edges[s.name] for s in steps if s.own and s.name in self.edges}
+    def until(self, time: float, times: Mapping[str, Floats]) -> OtherTables:
+        """The tables without later edges, and without those that have no time."""
+        kept = {name: self.edges[name][known <= time] for name, known in times.items()}
+        return replace(self, edges={**self.edges, **kept})
 
     def attach(
         self, nodes: Any, steps: Sequence[Step], order: str | None
     ) -> tuple[Any, tuple[str, ...]]:
         """The nodes table with what other tables tell of its rows, and the names of the columns."""
-        frames, made = {"": nodes, **self.tables}, list[str]()
+        frames, made, pandas = {"": nodes, **self.tables}, tuple[str, ...](), import_pandas()
         for step in reversed(steps):  # those of the most distant tables first
-            if step.own:
-                continue
             near = frames.get(step.near)
-            if near is None:
+            if near is None or step.near == step.far:
                 continue
-            columns = self._columns(step, near, frames.get(step.far), order)
-            if step.near == "":
-                made += [name for name in columns if name not in made]
-            for name in columns:
-                if name in near.columns:
-                    table = table_name(near, step.near or "nodes")
-                    text = f"{table} has a column {name!r}, a name of features from other tables"
-                    raise ValueError(f"{text}; rename it.")
-            attributes, pandas = near.attrs, import_pandas()
-            near = pandas.concat([near, pandas.DataFrame(columns, index=near.index)], axis=1)
-            near.attrs = attributes
-            frames[step.near] = near
-        return frames[""], tuple(made)
+            columns = pandas.DataFrame(self._columns(step, near, frames.get(step.far), order))
+            if taken := [name for name in columns if name in near.columns]:
+                table = table_name(near, step.near or "nodes")
+                text = f"{table} has a column {taken[0]!r}, a name of features from other tables"
+                raise ValueError(f"{text}; rename it.")
+            made = (*made, *columns) if step.near == "" else made
+            frames[step.near] = pandas.concat([near, columns.set_axis(near.index)], axis=1)
+        frames[""].attrs = nodes.attrs
+        return frames[""], made
 
     def _columns(self, step: Step, near: Any, far: Any, order: str | None) -> dict[str, Any]:
-        """What the rows of the far table tell of those of the near one."""
+        """What the rows of the far table, and edges to them, tell of those of the near one."""
         size, edges, found = len(near), self.edges.get(step.name), dict[str, Any]()
         rows, ids = _pairs(step, near, far, edges)
-        if step.far_end and (step.near == "" or far is None):
+        if step.far_end and (step.is_link or far is None):
             found[step.name] = _cells(rows, ids, size, step.several)
         if far is not None:
             index = import_pandas().Index(canonical_names(far[step.far_key]), dtype=object)
             places = np.asarray(index.get_indexer(ids), np.int64)
-            for column in far.columns:
-                name = f"{step.name}.{column}"
-                if column != step.far_key and name not in self.drop:
-                    found[name] = _told(far[column], rows, places, size, step, order)
+            for column in far.columns.drop(step.far_key):
+                if (name := f"{step.name}.{column}") not in self.drop:
+                    known = places >= 0
+                    told = far[column].reset_index(drop=True)
+                    found[name] = _told(told, rows[known], places[known], size, step, order)
         if step.several:
             found[f"{step.name}.count"] = np.bincount(rows, minlength=size).astype(float)
-        ends = (step.near_end, step.far_end)
-        for column in () if edges is None else edges.columns.difference(ends, sort=False):
-            assert edges is not None
-            kind, name = _kind(edges[column], order), f"{step.name}: {column}"
-            if kind not in SUMMED:
+        for column in () if edges is None else edges:
+            if column in (step.near_end, step.far_end):
                 continue
-            numbers = _number_cells(edges[column], step.name, order)
-            if kind == "date":  # days from the newest of all to the newest of the row
-                last = np.full(size, np.nan)
-                np.fmax.at(last, rows, numbers)
-                found[f"{name}, age"] = (np.nanmax(numbers, initial=-np.inf) - last) / 86_400
-                continue
-            found[f"{name}, mean"], sums = _means(numbers, rows, size)
-            if step.several:
-                found[f"{name}, sum"] = sums
+            numbers = _numbers(self.edges[step.name][column], order)
+            if numbers is not None:
+                name = f"{step.name}: {column}"
+                found[f"{name}, mean"], sums = _means(numbers, rows, size)
+                found |= {f"{name}, sum": sums} if step.several else {}
         return found
 
 
-def _known_as(name: str, known: Sequence[str], what: str) -> str:
+def _known_as(name: str, known: Sequence[str] | None) -> str:
     """The name that a table has in training: new_devices.csv holds devices."""
-    found = [one for one in known if one and one in name]
+    found = [name] if known is None else [one for one in known if one and one in name]
     if not found:
-        names = listed(list(dict.fromkeys(filter(None, known))))
-        raise ValueError(f"The {what} {name!r} is called like none of those of training: {names}.")
+        text = f"The table {name!r} is called like none of those of training"
+        raise ValueError(f"{text}: {listed(list(dict.fromkeys(known or ())))}.")
     return max(found, key=len)
 
 
@@ -197,12 +168,13 @@ def _pairs(step: Step, near: Any, far: Any, edges: Any) -> tuple[Ints, Any]:
     if edges is None:
         return np.empty(0, np.int64), np.empty(0, object)
     check_columns(edges, [step.near_end, step.far_end], step.name)
-    table = table_name(edges, step.name)
-    index = id_index(near[step.near_key], table_name(near, step.near or "nodes"))
-    rows, _ = edge_rows(edges[step.near_end], edges[step.near_end], index, table)
-    if far is not None:
-        known = id_index(far[step.far_key], table_name(far, step.far))
-        edge_rows(edges[step.far_end], edges[step.far_end], known, table)
+    for table, key, end in (
+        (far, step.far_key, step.far_end),
+        (near, step.near_key, step.near_end),
+    ):
+        if table is not None:
+            index, values = id_index(table[key], table_name(table, step.far)), edges[end]
+            rows, _ = edge_rows(values, values, index, table_name(edges, step.name))
     return rows, canonical_names(edges[step.far_end])
 
 
@@ -219,19 +191,17 @@ def _cells(rows: Ints, values: Any, size: int, several: str) -> Any:
     return cells
 
 
-def _kind(values: Any, order: str | None) -> str:
+def _numbers(values: Any, order: str | None) -> Floats | None:
+    """Numbers, signs of booleans and seconds of dates, NaN where empty; None for other columns."""
     with suppress(ValueError):
-        return "date" if date_form(values, "", order) is not None else column_kind(values, "")
-    return "text"
-
-
-def _number_cells(values: Any, table: str, order: str | None) -> Floats:
-    """Numbers, signs of booleans and seconds of dates, NaN where empty."""
-    form = date_form(values, table, order)
-    kind = "date" if form is not None else column_kind(values, table)
-    if kind == "boolean":
-        return np.where(is_empty(values), np.nan, to_signs(values, table))
-    return seconds_of(values, table, form or "") if kind == "date" else to_numbers(values, table)
+        if (form := date_form(values, "", order)) is not None:
+            return seconds_of(values, "", form)
+        kind = column_kind(values, "")
+        if kind == "boolean":
+            return np.where(is_empty(values), np.nan, to_signs(values, ""))
+        if kind in ("number", "date"):
+            return to_numbers(values, "") if kind == "number" else seconds_of(values, "", "")
+    return None
 
 
 def _means(numbers: Floats, rows: Ints, size: int) -> tuple[Floats, Floats]:
@@ -245,101 +215,85 @@ def _means(numbers: Floats, rows: Ints, size: int) -> tuple[Floats, Floats]:
 
 def _told(values: Any, rows: Ints, places: Ints, size: int, step: Step, order: str | None) -> Any:
     """A column of the far table as one of the near one: cells as they are, means, or lists."""
-    rows, places = rows[places >= 0], places[places >= 0]
     if step.several != SEVERAL:
         row = np.full(size, -1)
         row[rows[::-1]] = places[::-1]
-        return values.reset_index(drop=True).reindex(row).array  # no row is called -1
-    if _kind(values, order) in SUMMED:
-        return _means(_number_cells(values, step.far, order)[places], rows, size)[0]
-    known = ~is_empty(values)[places]
-    cells = import_pandas().Series(values.to_numpy(object)[places][known], index=rows[known])
-    cells = cells.explode().dropna()  # of lists
+        return values.reindex(row).array  # no row is called -1
+    if (numbers := _numbers(values, order)) is not None:
+        return _means(numbers[places], rows, size)[0]
+    cells = values[places].set_axis(rows).explode().dropna()  # of lists
+    cells = cells[~is_empty(cells)]
     return _cells(cells.index.to_numpy(), cells.to_numpy().astype(str), size, SEVERAL)
 
 
 # Which table refers to which.
+
+Refers = list[tuple[str, str, str, str, str]]
+"""Relation, table, column, table, column."""
 
 
 def find_steps(
     nodes: Any, others: OtherTables, id: str | None, roles: Sequence[str], notes: Notes
 ) -> tuple[list[Step], str | None]:
     """The steps from the nodes to every other table, the nearest first, and the id column."""
-    frames = {"": nodes, **others.tables}
-    keys = {kind: _keys(table, id if not kind else None, roles) for kind, table in frames.items()}
-    used, links = dict[str, str](), list[tuple[str, str, str, str, str]]()
-    for name, edges in others.edges.items():
-        links.append((name, *_ends(name, edges, keys, frames, used)))
-    for near, table in frames.items():
-        for column in table.columns:
-            own = used.get(near) or next((key for key, _ in keys[near]), None)
-            if column in roles or column == own:
-                continue
-            if far := _refers(column, table[column], near, keys, frames, used):
-                links.append((column, near, column, far, ""))
-    key = id or used.get("")
-    if key is None:
-        key = next((column for column, _ in keys[""]), None)
-    used[""] = key or ""
+    frames, keys = {"": nodes, **others.tables}, dict[str, tuple[str, Any]]()
+    for kind, frame in frames.items():
+        rest = [part for part in (*frames.values(), *others.edges.values()) if part is not frame]
+        free = [column for column in frame.columns if column not in roles]
+        keys[kind] = _key(frame, rest, [id] if id and not kind else free)
+    refers: Refers = [(n, *_ends(n, part, keys, nodes)) for n, part in others.edges.items()]
+    for near, frame in frames.items():
+        far_keys = {kind: key for kind, key in keys.items() if kind not in ("", near)}
+        for column in frame.columns.difference([*roles, keys[near][0]], sort=False):
+            number = frame[column].dtype.kind in "iuf"  # is an id only if it is called so
+            for kind in _matching(column, frame[column], far_keys, nodes, strict=number)[:1]:
+                refers.append((column, near, column, kind, ""))
     steps, reached, level = list[Step](), {""}, {""}
     while level:
         found = set[str]()
-        for name, *ends in links:
-            near, near_end, far, far_end = ends
+        for name, near, end, far, far_end in refers:
             if far in level and far_end and near not in level:  # towards the nodes
-                near, near_end, far, far_end = far, far_end, near, near_end
+                near, end, far, far_end = far, far_end, near, end
             if near in level and (far not in reached or near == far == ""):
                 found |= {far} - {""}
-                step = Step(
-                    name, near, used.get(near, ""), near_end, far, used.get(far, ""), far_end, ""
-                )
-                steps.append(_counted(step, others.edges.get(name)))
+                pairs = others.edges[name][[end, far_end]] if far_end else frames[near][:0]
+                several = REPEATED if pairs.duplicated().any() else ""
+                if far_end and pairs.drop_duplicates()[end].duplicated().any():
+                    several = SEVERAL
+                key, far_key = (keys.get(kind, ("",))[0] for kind in (near, far))
+                steps.append(Step(name, near, key, end, far, far_key, far_end, several))
         reached, level = reached | found, found
-    for kind in others.tables:
-        if kind not in reached:
-            text = f"Nothing leads from {table_name(nodes, 'nodes')} to the table {kind}: name an "
-            raise ValueError(f"{text}edges table with --edges, or a column that holds its ids.")
+    for kind in others.tables.keys() - reached:
+        text = f"Nothing leads from {table_name(nodes, 'nodes')} to the table {kind}: name an "
+        raise ValueError(f"{text}edges table with --edges, or a column that holds its ids.")
     for step in steps:
-        if not step.own:
-            _note(step, others, notes)
-    return steps, key
+        size = len(frames[step.far]) if step.far in frames else 0
+        by = f"{step.near_end} and {step.far_end} of {step.name}" if step.far_end else step.name
+        text = f"{step.far.capitalize()} ({plural(size, 'row')}) by {by}: columns {step.name}.*"
+        notes.add(NoteKind.RELATIONS, f"{text}{' and a link' if step.is_link else ''}.")
+    return steps, keys[""][0] or None
 
 
-def _counted(step: Step, edges: Any) -> Step:
-    """The step, with whether a row of the near table leads to several."""
-    if edges is None or not step.far_end:
-        return step
-    pairs = edges[[step.near_end, step.far_end]].drop_duplicates()
-    repeated = REPEATED if len(pairs) < len(edges) else ""
-    return step._replace(several=SEVERAL if pairs[step.near_end].duplicated().any() else repeated)
-
-
-def _note(step: Step, others: OtherTables, notes: Notes) -> None:
-    rows = len(others.tables[step.far]) if step.far in others.tables else 0
-    what = plural(rows, "row") if rows else "without a table"
-    by = f"{step.near_end} and {step.far_end} of {step.name}" if step.far_end else step.near_end
-    count = ", several for a row" if step.several == SEVERAL else ""
-    notes.add(NoteKind.RELATIONS, f"{step.far.capitalize()} ({what}), found by {by}{count}: "
-              f"columns {step.name}.* and a link.")  # fmt: skip
-
-
-def _keys(table: Any, named: str | None, roles: Sequence[str]) -> list[tuple[str, Any]]:
-    """The columns that may hold the ids of a table, the likeliest first, and their values."""
-    columns = [named] if named else [c for c in table.columns if c not in roles]
-    order = sorted(columns, key=lambda c: (c.lower() not in NODE_NAMES["id"], not is_id_name(c)))
-    found = []
-    for column in order:
-        values = table[column]
-        with suppress(TypeError, ValueError):
-            if values.dtype.kind not in "bmM" and values.is_unique and not is_empty(values).any():
-                found.append((column, import_pandas().Index(canonical_names(values))))
-    return found[:3]
+def _key(table: Any, others: Sequence[Any], columns: Sequence[str]) -> tuple[str, Any]:
+    """The column with the ids of a table, and their names: one that others refer to, if any."""
+    fallback: tuple[str, Any] = ("", import_pandas().Index([]))
+    for column in sorted(columns, key=lambda c: (c.lower() != "id", not is_id_name(c))):
+        with suppress(TypeError, ValueError):  # lists, empty cells
+            values = table[column]
+            if values.dtype.kind in "bfmM" or not values.is_unique or is_empty(values).any():
+                continue
+            index = import_pandas().Index(canonical_names(values))
+            if any(_fits(other[name], index) for other in others for name in other.columns):
+                return column, index
+            fallback = fallback if fallback[0] else (column, index)
+    return fallback
 
 
 def _fits(values: Any, index: Any) -> bool:
     """Whether the first cells of a column are ids of a table."""
     with suppress(ValueError, TypeError):  # lists
-        known = values[~is_empty(values)].iloc[:CHECKED]
+        known = values.dropna().iloc[:CHECKED_EDGES]
+        known = known[~is_empty(known)]
         return len(known) > 0 and bool((index.get_indexer(canonical_names(known)) >= 0).all())
     return False
 
@@ -349,74 +303,38 @@ def _stem(name: str) -> str:
     return _ENDING.sub("", Path(name).name.split(".")[0]).lower()
 
 
-def _called(column: str, kind: str, key: str, nodes: Any) -> bool:
-    """Whether a column is called like a table or its id column."""
-    names = {_stem(kind or table_name(nodes, "nodes")), _stem(key)} - {""}
-    return _stem(column) in names
+Keys = Mapping[str, tuple[str, Any]]
 
 
-Keys = Mapping[str, list[tuple[str, Any]]]
+def _matching(column: str, values: Any, keys: Keys, nodes: Any, *, strict: bool) -> list[str]:
+    """The tables that a column holds ids of; of several, or if strict, those it is called like."""
+    found = [kind for kind, (key, index) in keys.items() if key and _fits(values, index)]
+    called = [
+        kind
+        for kind in found
+        if _stem(column) in {_stem(kind or table_name(nodes, "nodes")), _stem(keys[kind][0])}
+    ]
+    return called if strict else called or found
 
 
-def _matches(column: str, values: Any, keys: Keys, nodes: Any) -> Iterator[tuple[str, str, bool]]:
-    for kind, candidates in keys.items():
-        for key, index in candidates:
-            if _fits(values, index):
-                yield kind, key, _called(column, kind, key, nodes)
-                break
-
-
-def _ends(
-    name: str, edges: Any, keys: Keys, frames: Mapping[str, Any], used: dict[str, str]
-) -> tuple[str, str, str, str]:
+def _ends(name: str, edges: Any, keys: Keys, nodes: Any) -> tuple[str, str, str, str]:
     """Near table, its column, far table and its column of an edges table."""
-    found = {}
-    for column in edges.columns:
-        fits = list(_matches(column, edges[column], keys, frames[""]))
-        if fits:
-            found[column] = [fit for fit in fits if fit[2]] or fits
-    called = [column for column, fits in found.items() if fits[0][2]]
-    ends = list(dict.fromkeys([*called, *found]))[:2]
-    table = table_name(edges, name)
-    for column in ends:
-        if len(found[column]) > 1:
-            kinds = " and ".join(
-                kind or table_name(frames[""], "nodes") for kind, *_ in found[column]
-            )
+    table, ends = table_name(edges, name), dict[str, str]()
+    fits = {c: _matching(c, edges[c], keys, nodes, strict=False) for c in edges.columns}
+    called = [c for c in fits if _matching(c, edges[c], keys, nodes, strict=True)]
+    for column in [*called, *(c for c in fits if fits[c] and c not in called)][:2]:
+        if len(fits[column]) > 1:
+            kinds = " and ".join(kind or table_name(nodes, "nodes") for kind in fits[column])
             text = f"Column {column!r} of {table} fits the ids of {kinds}; call it like one of them"
-            raise ArgumentError(
-                f"{text}, such as {_stem(found[column][-1][0])}_id.", argument="edges"
-            )
-    if not ends:
-        text = f"{table}: no column holds ids of {listed([k or 'the nodes' for k in keys])}"
-        raise UnknownNodeError(f"{text}.", node="", num_edges=len(edges))
-    parts = []
-    for column in ends:
-        kind, key, _ = found[column][0]
-        if used.setdefault(kind, key) != key:
-            text = f"Columns {used[kind]!r} and {key!r} both hold ids of "
-            raise ArgumentError(f"{text}{kind or 'the nodes'}; keep one.", argument="id")
-        parts += [kind, column]
-    if len(parts) == 2:  # a kind without a table
-        other = next((column for column in edges.columns if column not in ends), None)
-        if other is None:
-            raise ValueError(f"{table} needs two columns, one for each end of an edge.")
-        partly = [
-            k for k, known in keys.items() if known and _called(other, k, known[0][0], frames[""])
-        ]
-        for kind in partly:
-            edge_rows(edges[other], edges[other], keys[kind][0][1], table)  # which raises an error
-        parts += [other, other]
-    return parts[0], parts[1], parts[2], parts[3]
-
-
-def _refers(
-    column: str, values: Any, near: str, keys: Keys, frames: Mapping[str, Any], used: dict[str, str]
-) -> str | None:
-    """The table that a column holds ids of: numbers only if it is called like it."""
-    rest = {kind: known for kind, known in keys.items() if kind not in ("", near)}
-    for kind, key, called in _matches(column, values, rest, frames[""]):
-        numbers = values.dtype.kind in "iuf" or canonical_names(values.iloc[:1])[0].isdecimal()
-        if (called or not numbers) and used.setdefault(kind, key) == key:
-            return kind
-    return None
+            raise ArgumentError(f"{text}.", argument="edges")
+        ends[column] = fits[column][0]
+    free = [column for column in edges.columns if column not in ends]
+    if not ends or len(ends) + len(free) < 2:
+        raise ValueError(f"{table} needs two columns, one of them with ids of a table's rows.")
+    if len(ends) == 1:  # of a kind without a table, which is called like the column
+        for kind, (key, index) in keys.items():
+            if _stem(free[0]) in (_stem(kind), _stem(key)) and key:
+                edge_rows(edges[free[0]], edges[free[0]], index, table)  # raises an error
+        ends[free[0]] = free[0]
+    (near_end, near), (far_end, far) = ends.items()
+    return near, near_end, far, far_end

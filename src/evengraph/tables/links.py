@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from evengraph.tables.cells import (
     EMPTY_NUMBERS,
     LISTS,
     Floats,
-    Ints,
     check_columns,
     column_kind,
     date_form,
@@ -46,6 +45,8 @@ WINDOWS = (1, 7, 30)  # days
 FEWEST, SHARED, LEAST_LIFT = 10, 0.2, 1.1  # values, share of rows and lift of a suggested link
 _ID_LIKE = re.compile(r"(?:.*[_\W])?(?:id|no|number|card|account|device)", re.IGNORECASE)
 NUMBERS = ("number", "boolean")
+SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
+MOST_PAIRED = 30  # values of a row that are paired with those of another link
 
 
 def link_names(link: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -70,43 +71,30 @@ def check_links(links: Sequence[str], roles: dict[str, str], nodes: Any) -> None
                 raise ValueError(f"Column {column!r} cannot be both {role} and link.")
 
 
-class Groups(NamedTuple):
-    """Pairs of a row and a value, (P,) each, where a row may have several values."""
-
-    rows: Ints
-    values: Ints
-    size: int
-
-
 def has_lists(values: Any) -> bool:
     """Whether the first cell with a value holds a list."""
     return values.dtype == object and isinstance(next(iter(values.dropna()), None), LISTS)
 
 
-def group_codes(nodes: Any, link: str, notes: Notes | None = None) -> Ints | Groups:
-    """The value of every row as a number, -1 where there is none or nearly all have it, (N,)."""
-    columns, rows = parts_of(link, nodes), None
-    if len(columns) == 1 and has_lists(nodes[columns[0]]):
-        cells = nodes[columns[0]].reset_index(drop=True).explode().dropna()
-        rows, codes = cells.index.to_numpy(np.int64), distinct_names(cells)[0].copy()
-    else:
-        codes = np.zeros(len(nodes), np.int64)
-        for column in columns:
-            part, _ = distinct_names(nodes[column])
-            codes = _both(codes, np.where(is_empty(nodes[column], EMPTY_NUMBERS), -1, part))
-    counts = np.bincount(codes[codes >= 0], minlength=1)
+def group_codes(nodes: Any, link: str, notes: Notes | None = None) -> Link:
+    """Rows and the values they have, several where cells are lists; none that nearly all have."""
+    found = Link(np.arange(len(nodes)), np.zeros(len(nodes), np.int64), len(nodes))
+    for column in parts_of(link, nodes):
+        cells = nodes[column].reset_index(drop=True)
+        cells = cells.explode() if has_lists(cells) else cells
+        known = ~is_empty(cells, EMPTY_NUMBERS)
+        part = Link(cells.index.to_numpy()[known], distinct_names(cells)[0][known], len(nodes))
+        found = _both(found, part)
+    counts = np.bincount(found.values, minlength=1)
     common = counts > max(NEARLY_ALL * len(nodes), 2)
-    left_out = common[codes] & (codes >= 0)
-    codes[left_out] = -1
+    left_out = common[found.values]
     if notes is not None:
         shared = counts[(counts > 1) & ~common]
         text = f"Link {link}: {plural(len(shared), 'value')} shared by {int(shared.sum()):,} rows"
         if common.any():
             text += f"; left out one that {int(left_out.sum()):,} of {len(nodes):,} rows share"
         notes.add(NoteKind.RELATIONS, f"{text}.")
-    if rows is None:
-        return codes
-    return Groups(rows[codes >= 0], codes[codes >= 0], len(nodes))
+    return Link(found.nodes[~left_out], found.values[~left_out], len(nodes))
 
 
 def suggest_links(nodes: Any, label: str | None) -> list[str]:
@@ -124,18 +112,17 @@ def suggest_links(nodes: Any, label: str | None) -> list[str]:
     for column in nodes.columns:
         with suppress(ValueError):  # lists, mixed types
             kind = column_kind(nodes[column], table_name(nodes, "nodes"))
-            codes = group_codes(nodes, column)
-            if isinstance(codes, Groups):
-                continue
-            sizes = np.bincount(codes[codes >= 0], minlength=1)
+            link = group_codes(nodes, column)
+            sizes = np.bincount(link.values, minlength=1)
             shared = int(sizes[sizes > 1].sum())
             texts = kind == "text" or (kind == "number" and bool(_ID_LIKE.fullmatch(column)))
             if column == label or not texts or len(sizes) < FEWEST or shared < SHARED * len(nodes):
                 continue
             times, text = 1.0, f"{column} ({int((sizes > 1).sum()):,} values in {shared:,} rows"
             if labels is not None:
-                some = (codes >= 0) & ~np.isnan(labels)
-                counts = [np.bincount(codes[some], w) for w in (None, labels[some])]
+                known = labels[link.nodes]
+                some = ~np.isnan(known)
+                counts = [np.bincount(link.values[some], w) for w in (None, known[some])]
                 pairs, both = (float((count * (count - 1)).sum()) for count in counts)
                 chance = float(np.nanmean(labels)) ** 2
                 times = both / pairs / chance if pairs and chance else 0.0
@@ -158,7 +145,6 @@ class LinkFeatures:
     links: tuple[str, ...]
     numbers: tuple[str, ...] = ()  # columns that are averaged
     times: Literal["none", "numbers", "dates"] = "none"
-    several: tuple[str, ...] = ()  # links of which a row may have several values
 
     def __post_init__(self) -> None:
         if len(self.links) > MAX_LINKS or len(self.numbers) > MAX_NUMBERS:
@@ -179,9 +165,7 @@ class LinkFeatures:
             is_date = date_form(values, table, columns.date_order) is not None
             is_date = is_date or column_kind(values, table) == "date"
             times = "dates" if is_date else "numbers"
-        several = tuple(link for link in links if link in nodes and has_lists(nodes[link]))
-        kept = tuple(numbers[:MAX_NUMBERS])
-        return cls(links=links, numbers=kept, times=times, several=several)
+        return cls(links=links, numbers=tuple(numbers[:MAX_NUMBERS]), times=times)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -194,26 +178,18 @@ class LinkFeatures:
             numbers = [self.numbers[index] for index in self._averaged(link)]
             names += [f"{link}: mean {number}" for number in numbers]
             names += [f"{link}: {number} less its mean" for number in numbers]
-            if link in self._single:
-                names += [f"{link}: distinct {other}" for other in self._single if other != link]
-        pairs = combinations(self._single, 2)
-        return (*names, *(f"{one} and {other}: rows" for one, other in pairs))
-
-    @property
-    def _single(self) -> list[str]:
-        return [link for link in self.links if link not in self.several]
-
-    def _averaged(self, link: str) -> list[int]:
-        """The numbers that differ among rows that share a value: not those of the value."""
-        return [i for i, name in enumerate(self.numbers) if not name.startswith(f"{link}.")]
+            names += [f"{link}: distinct {other}" for other in self.links if other != link]
+        return (*names, *(f"{one} and {other}: rows" for one, other in combinations(self.links, 2)))
 
     @property
     def _windows(self) -> tuple[int, ...]:
         return WINDOWS if self.times == "dates" else ()
 
-    def compute(
-        self, nodes: Any, codes: Sequence[Ints | Groups], times: Floats | None
-    ) -> dict[str, Floats]:
+    def _averaged(self, link: str) -> list[int]:
+        """The numbers that differ among rows that share a value: not those of the value."""
+        return [i for i, name in enumerate(self.numbers) if not name.startswith(f"{link}.")]
+
+    def compute(self, nodes: Any, links: Sequence[Link], times: Floats | None) -> dict[str, Floats]:
         """The new columns, (N,) each, by the value of every row in each link."""
         table, size = table_name(nodes, "nodes"), len(nodes)
         check_columns(nodes, self.numbers, "nodes")
@@ -223,13 +199,8 @@ class LinkFeatures:
         one = x[:, :1]
         if times is not None and self.times == "dates":  # 1970 began on a Thursday
             results += [times % DAY // 3600, (times // DAY + 3) % 7]
-        single = {
-            name: _first_of(part)
-            for name, part in zip(self.links, codes, strict=True)
-            if name in self._single
-        }
-        for name, mine in zip(self.links, codes, strict=True):
-            link, some = link_of(mine, times), [0, *(i + 1 for i in self._averaged(name))]
+        for index, (name, mine) in enumerate(zip(self.links, links, strict=True)):
+            link, some = mine.at(times), [0, *(i + 1 for i in self._averaged(name))]
             cells = np.where(known, x, np.nan)[:, some]
             sums, counts = link.sums(x[:, some]), link.sums(known[:, some].astype(np.float64))
             results.append(counts[:, 0])
@@ -239,20 +210,11 @@ class LinkFeatures:
             sums, counts = sums[:, 1:], counts[:, 1:]
             means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
             results += [*means.T, *(cells[:, 1:] - means).T]
-            for theirs in [single[n] for n in single if name in single and n != name]:
-                both = _both(single[name], theirs)
-                results.append(link.sums(_first(both, times))[:, 0])
-        for pair in combinations(single.values(), 2):
-            results.append(link_of(_both(*pair), times).sums(one)[:, 0])
+            for other in (*links[:index], *links[index + 1 :]):
+                results.append(link.sums(_first(_both(mine, other), times))[:, 0])
+        for pair in combinations(links, 2):
+            results.append(_both(*pair).at(times).sums(one)[:, 0])
         return dict(zip(self.names, results, strict=True))
-
-
-def link_of(codes: Ints | Groups, times: Floats | None = None) -> Link:
-    """The link whose value every row has, -1 for none, (N,); or its pairs."""
-    if isinstance(codes, Groups):
-        return Link(codes.rows, codes.values, codes.size, times)
-    rows = np.flatnonzero(codes >= 0)
-    return Link(rows, codes[rows], len(codes), times)
 
 
 def _numbers(values: Any, table: str) -> Floats:
@@ -262,24 +224,22 @@ def _numbers(values: Any, table: str) -> Floats:
     return to_numbers(values, table)
 
 
-def _first_of(codes: Ints | Groups) -> Ints:
-    if not isinstance(codes, Groups):
-        return codes
-    first = np.full(codes.size, -1)
-    first[codes.rows[::-1]] = codes.values[::-1]
-    return first
+def _both(one: Link, other: Link) -> Link:
+    """Rows and the pairs of values they have; of many values of a row in the other, the first."""
+    order = np.argsort(other.nodes, kind="stable")
+    start, end = (np.searchsorted(other.nodes, one.nodes, side, order) for side in SIDES)
+    counts = np.minimum(end - start, MOST_PAIRED)
+    mine = np.repeat(np.arange(len(one.nodes)), counts)
+    place = np.arange(len(mine)) - np.repeat(np.cumsum(counts) - counts, counts)
+    theirs = order[start[mine] + place]
+    keys = one.values[mine] * (other.values.max(initial=0) + 1) + other.values[theirs]
+    return Link(one.nodes[mine], np.unique(keys, return_inverse=True)[1], one.size)
 
 
-def _both(one: Ints, other: Ints) -> Ints:
-    """The pair of two values as one value, -1 where either is missing, (N,)."""
-    pairs = np.unique(one * (other.max(initial=0) + 1) + other, return_inverse=True)[1]
-    return np.where((one < 0) | (other < 0), -1, pairs)
-
-
-def _first(codes: Ints, times: Floats | None) -> Floats:
-    """One for the first row of every value, the earliest, 0 for others, (N, 1)."""
-    order = np.arange(len(codes)) if times is None else np.argsort(times, kind="stable")
-    first = np.zeros((len(codes), 1))
-    first[order[np.unique(codes[order], return_index=True)[1]]] = 1
-    first[codes < 0] = 0
-    return first
+def _first(link: Link, times: Floats | None) -> Floats:
+    """How many values every row is the first to have, the earliest, (N, 1)."""
+    order = np.arange(len(link.nodes))
+    if times is not None:
+        order = np.argsort(times[link.nodes], kind="stable")
+    first = order[np.unique(link.values[order], return_index=True)[1]]
+    return np.bincount(link.nodes[first], minlength=link.size).astype(float)[:, None]

@@ -173,25 +173,18 @@ def read_tables(
     return with_lists, edges_table, others
 
 
-def _read_others(
-    tables: Any, edges: Any, columns: TableColumns, folder: Path | None = None
-) -> OtherTables:
+def _read_others(tables: Any, edges: Any, columns: TableColumns) -> OtherTables:
     """Tables of other kinds and the edges of all types, by name."""
-    found = list[dict[str, Any]]()
+    found = []
     for part, single in ((tables, "table"), (edges, "edges")):
         if isinstance(part, str | Path):
             whole = Path(part).expanduser().exists()
             part = [part] if whole else [item.strip() for item in str(part).split(",")]
         if isinstance(part, list | tuple):
             part = {_edge_type(Path(path)): path for path in part}
-        elif part is not None and not isinstance(part, Mapping):
-            part = {single: part}
-        read = {}
-        for name, item in (part or {}).items():
-            beside = folder / str(item) if folder and isinstance(item, str | Path) else None
-            item = beside if beside is not None and beside.exists() else item
-            read[str(name)] = _read_edges(item, (None, None))
-        found.append(read)
+        elif not isinstance(part, Mapping):
+            part = {} if part is None else {single: part}
+        found.append({str(name): _read_edges(item, (None, None)) for name, item in part.items()})
     steps = None if columns.kinds is None else [Step(*item) for item in columns.kinds]
     return OtherTables.of(found[0], found[1], steps)
 
@@ -210,12 +203,11 @@ def _read_pair(
     path = Path(data).expanduser()
     if path.is_dir():
         _reject(path, {"edges": edges}, "a folder holds both tables")
-        names = _names_in(path, tables, columns)
-        edges, nodes = edge_tables_of(path), read_table(find_table(path, "nodes", names))
+        edges, nodes = edge_tables_of(path), read_table(find_table(path, "nodes"))
         with suppress(*((FileNotFoundError,) if columns.link or several else ())):
             edges = edges or find_table(path, "edges")
         if several:
-            return nodes, None, _read_others(names or tables, edges or None, columns, path)
+            return nodes, None, _read_others(tables, edges or None, columns)
         return nodes, _read_edges(edges or None, ends), None
     if table_suffix(path):
         if several:
@@ -316,24 +308,13 @@ def _tables_of(folder: Path) -> list[Path]:
     return [path for path in sorted(folder.iterdir()) if table_suffix(path)]
 
 
-def _names_in(folder: Path, tables: Any, columns: TableColumns) -> list[str]:
-    """The files of a folder that are tables of other kinds: those named, else those of training."""
-    if isinstance(tables, str):
-        return [Path(item.strip()).name for item in tables.split(",")]
-    if isinstance(tables, list | tuple):
-        return [Path(item).name for item in tables]
-    kinds = {Step(*item).far for item in columns.kinds or ()}
-    return [path.name for path in _tables_of(folder) if _edge_type(path) in kinds]
-
-
-def find_table(folder: Path, stem: str, others: Sequence[str] = ()) -> Path:
-    """The path of the nodes or the edges table of a folder, which is none of some others."""
+def find_table(folder: Path, stem: str) -> Path:
+    """The path of the nodes or the edges table of a folder."""
     names, tables = {stem + suffix for suffix in TABLE_SUFFIXES}, _tables_of(folder)
     paths = [path for path in tables if path.name.lower() in names]
     if not paths and stem == "nodes":  # the only table beside the edges, whatever its name
-        rest = [path for path in tables if not path.name.lower().startswith("edges")]
-        rest = [path for path in rest if path.name not in others]
-        paths = rest if len(rest) == 1 else []
+        others = [path for path in tables if not path.name.lower().startswith("edges")]
+        paths = others if len(others) == 1 else []
     if not paths:
         for path in folder.iterdir():
             if path.stem.lower() == stem:
