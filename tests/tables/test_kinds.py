@@ -195,6 +195,10 @@ def test_tables_further_away_reach_the_nodes_through_those_between():
     )
     assert {"pays.bank.country=x", "pays.bank.country=y"} <= set(graph.encoder.names)
     assert graph.columns.link == ["pays"]
+    options = {"edges": {"pays": t["pays"]}, "tables": {"cards": t["cards"]}, "label": "fraud"}
+    less = open_graph(t["accounts"], drop=["pays.bank", "age"], **options)
+    assert not [name for name in less.encoder.names if "bank" in name or name == "age"]
+    assert open_graph(t["accounts"], link="age", drop=["fraud"]).columns.link == ["age"]
 
 
 def test_a_kind_without_a_table_is_a_hub_and_edges_between_nodes_stay_edges():

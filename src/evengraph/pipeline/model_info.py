@@ -187,8 +187,8 @@ OUTPUTS = (
 )
 """Columns of predictions, which an id cannot be called like; nor `p_<class>`, `score_<class>`."""
 
-Tables = tuple[Any, ...]
-"""A nodes table, an edges table and perhaps `OtherTables`."""
+Tables = tuple[Any, Any]
+"""A nodes table, and an edges table or `OtherTables`."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -239,7 +239,7 @@ def build_new_nodes(
     A known node that is given again is predicted with its new row, and with all edges.
     """
     if known is None:
-        return NewNodes(tables=_built(new, columns, encoder), rows=slice(None))
+        return NewNodes(tables=build_graph(*new, columns, encoder), rows=slice(None))
     if not len(new[0]):
         name = table_name(new[0], "nodes")
         raise ValueError(f"{name} has no rows; at least one new node is needed.")
@@ -260,25 +260,20 @@ def build_new_nodes(
         order[before[again]] = rows[again]  # where it was, so that it is recognised
         nodes = nodes.iloc[np.append(order, rows[~again])].reset_index(drop=True)
         rows = np.where(again, before, count + np.cumsum(~again) - 1)
-        if new[1] is not None:
+        if new[1] is not None and not columns.kinds:
             ids = id_index(nodes[id], table_name(new[0], "nodes"))
             source, target = edge_ends(new[1], columns, Notes())
             edge_rows(new[1][source], new[1][target], ids, table_name(new[1], "edges"))
-    joined = pandas.concat(edges, ignore_index=True) if edges else None
-    others = known[2:]
     if columns.kinds:
-        others = (known[2].joined(new[2], [Step(*item) for item in columns.kinds]),)
-    tables = _built((nodes, joined, *others), columns, encoder)
+        joined = known[1].joined(new[1], [Step(*item) for item in columns.kinds])
+    else:
+        joined = pandas.concat(edges, ignore_index=True) if edges else None
+    tables = build_graph(nodes, joined, columns, encoder)
     if encoder.structural or encoder.edges is not None:
         # features that new edges would change stay as in training, so that known nodes are found
         same = np.setdiff1d(np.arange(count), rows)
-        tables.graph.x[same] = _built(known, columns, encoder).graph.x[same]
+        tables.graph.x[same] = build_graph(*known, columns, encoder).graph.x[same]
     return NewNodes(tables=tables, rows=rows, attached=True)
-
-
-def _built(tables: Tables, columns: TableColumns, encoder: FeatureEncoder) -> TableGraph:
-    nodes, edges, *others = tables
-    return build_graph(nodes, edges, columns, encoder, *others)
 
 
 class Refit(NamedTuple):

@@ -80,11 +80,9 @@ class Scorer:
             raise ValueError("This model was trained on a graph and cannot encode tables.")
         self.columns = columns_of_new(info, {})
         arguments = training_paths(info) if known is None else as_arguments(known)
-        self._nodes, self.edges, others = read_tables(**arguments, columns=self.columns)
+        self._nodes, self.edges = read_tables(**arguments, columns=self.columns)
         self.known = {"data": self._nodes, "edges": self.edges}
-        if others is not None:
-            self.known |= {"edges": others.edges, "tables": others.tables}
-        graph = build_graph(self._nodes, self.edges, self.columns, info.encoder, others).graph
+        graph = build_graph(self._nodes, self.edges, self.columns, info.encoder).graph
         members = method.weighted_members(graph) if isinstance(method, Auto) else [(method, 1.0)]
         self._members = [(one, weight, one._known_labels(graph)) for one, weight in members]
         self._known, weighted = (
@@ -112,10 +110,13 @@ class Scorer:
             reasons: How many columns to name, `edges` among them, without whose cells the class
                 would be less probable, each with that probability. A prediction per column.
         """
-        nodes, links = _frame(rows), edges
-        if not isinstance(edges, dict):
-            links = _frame(edges) if edges is not None and len(edges) else None
-            links = self.edges.iloc[:0] if links is None and self.edges is not None else links
+        nodes, links = _frame(rows), None
+        if isinstance(edges, dict):
+            links = {name: _frame(part) for name, part in edges.items()}
+        elif edges is not None and len(edges):
+            links = _frame(edges)
+        elif self.edges is not None and not self.columns.kinds:
+            links = self.edges.iloc[:0]
         near, info, names = self._near(nodes, links), self.model.info, self.model.classes_
         new = self.model.open(nodes, links, known=self.known) if near is None else near.given
         with torch.no_grad():

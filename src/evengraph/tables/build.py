@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -119,27 +119,22 @@ def from_frames(
             there are labels only if `label` is named.
         columns: The fields of `TableColumns`: label, id, source, target and others.
     """
-    others = None
     if tables is not None:
         named = edges if isinstance(edges, Mapping) else {} if edges is None else {"edges": edges}
-        others, edges = OtherTables.of(tables, named, None), None
-    return build_graph(nodes, edges, TableColumns(**columns), encoder, others)
+        edges = OtherTables.of(tables, named, None)
+    return build_graph(nodes, edges, TableColumns(**columns), encoder)
 
 
 @one_line_errors()
 def build_graph(
-    nodes: Any,
-    edges: Any,
-    columns: TableColumns,
-    encoder: FeatureEncoder | None = None,
-    others: OtherTables | None = None,
+    nodes: Any, edges: Any, columns: TableColumns, encoder: FeatureEncoder | None = None
 ) -> TableGraph:
     """Build a graph like `from_frames`, with its column arguments as one object."""
-    pandas, notes, is_new, given = import_pandas(), Notes(), encoder is None, nodes
+    pandas, notes, is_new, given = import_pandas(), Notes(), encoder is None, (nodes, edges)
     columns = replace(columns, link=list(link_names(columns.link)) or None)
     from_others = tuple[str, ...]()
-    if others is not None and isinstance(nodes, pandas.DataFrame):
-        nodes, edges, columns, from_others = _attach(nodes, others, columns, notes)
+    if isinstance(edges, OtherTables) and isinstance(nodes, pandas.DataFrame):
+        nodes, edges, columns, from_others = _attach(nodes, edges, columns, notes)
         lacking = [] if encoder is None else [n for n in encoder.others if n not in nodes.columns]
         nodes = nodes.assign(**dict.fromkeys(lacking))  # told by tables that are not given
     if edges is None and columns.link:  # the ends of none
@@ -182,20 +177,15 @@ def build_graph(
         if columns.label is None:
             candidates = label_candidates(nodes, columns.of_nodes.values())
         features, order = feature_columns(nodes, columns, notes), columns.date_order
-        features = [
-            name
-            for name in features
-            if name not in (columns.link or ()) or not has_lists(nodes[name])
-        ]
+        lists = [link for link in columns.link or () if link in nodes and has_lists(nodes[link])]
+        features = [name for name in features if name not in lists]
         has_edges = columns.features is None and len(rows.edges) > 0
         from_edges = EdgeFeatures.fit(rows.edges, columns, notes) if has_edges else None
         from_links = LinkFeatures.fit(nodes, features, columns) if codes else None
         if times is not None:
             own = [name for name in features if name not in from_others]
-            dated, by_link = (
-                edge_times_of(rows, columns),
-                dict(zip(columns.link or (), codes, strict=True)),
-            )
+            by_link = dict(zip(columns.link or (), codes, strict=True))
+            dated = _edge_times(rows.edges, columns)
             timed = None if dated is None else (rows.source, rows.target, dated)
             note_future(nodes, own, times, by_link, timed, notes)
         blank = FeatureEncoder(edges=from_edges, links=from_links)
@@ -212,32 +202,29 @@ def build_graph(
         notes.add(NoteKind.NO_LABEL, str(NoLabelError(candidates)))
     result = assemble(full, links, columns, encoder, notes, ids=ids.to_numpy())
     if codes and times is None:
-        parts = [
-            np.stack([np.full_like(one.nodes, number), one.nodes, one.values])
-            for number, one in enumerate(codes)
+        pairs = [
+            np.stack([one.nodes * 0 + i, one.nodes, one.values]) for i, one in enumerate(codes)
         ]
-        result.graph.link_index = torch.from_numpy(np.concatenate(parts, axis=1))
+        result.graph.link_index = torch.from_numpy(np.concatenate(pairs, axis=1))
         result.graph.num_links = len(codes)
         result.graph.links_only = not len(edges)
-    times_of = {} if others is None else others.times(columns.edge_time, columns.date_order)
-    if is_new and columns.time is not None and (columns.edge_time is not None or times_of):
-        unfitted = replace(columns, relations=None)  # which were found in all edges
-        if others is None:
-            name, order = table_name(edges, "edges"), columns.date_order
-            edge_times = read_times(edges[columns.edge_time], name, order)
-        else:
-            nodes, edges, edge_times = given, None, np.concatenate([*times_of.values()])
-        every = torch.from_numpy(edge_times)
-        result.graph.timed_tables = TimedTables(nodes, edges, unfitted, every, others, times_of)
+    if is_new and columns.time is not None:
+        times = _edge_times(given[1] if from_others else edges, columns)
+        if times is not None:
+            unfitted = replace(columns, relations=None)  # which were found in all edges
+            tables = given if from_others else (nodes, edges)
+            result.graph.timed_tables = TimedTables(*tables, unfitted, torch.from_numpy(times))
     return replace(result, label_candidates=candidates)
 
 
-def edge_times_of(rows: EdgeRows, columns: TableColumns) -> Floats | None:
+def _edge_times(edges: Any, columns: TableColumns) -> Floats | None:
     """The time of every edge; None if they have none."""
-    if columns.edge_time is None or not len(rows.edges):
+    if isinstance(edges, OtherTables):
+        times = edges.times(columns.edge_time, columns.date_order)
+        return np.concatenate([*times.values()]) if times else None
+    if columns.edge_time is None:
         return None
-    table = table_name(rows.edges, "edges")
-    return read_times(rows.edges[columns.edge_time], table, columns.date_order)
+    return read_times(edges[columns.edge_time], table_name(edges, "edges"), columns.date_order)
 
 
 def _attach(
@@ -268,15 +255,13 @@ class TimedTables:
     edges: Any
     columns: TableColumns
     edge_times: Tensor  # one for each row of the edges table, NaN for unknown
-    others: OtherTables | None = None  # with all edges, and their times by type
-    times: Mapping[str, Floats] = field(default_factory=dict)
 
-    def at(self, time: float) -> tuple[Any, Any]:
-        """Edges and other tables as they were then."""
-        if self.others is not None:
-            return None, self.others.until(time, self.times)
+    def edges_at(self, time: float) -> Any:
+        """The edges as they were then."""
+        if isinstance(self.edges, OtherTables):
+            return self.edges.until(time, self.columns.edge_time, self.columns.date_order)
         known = (self.edge_times <= time).numpy()  # not so for NaN
-        return self.edges[known].reset_index(drop=True), None
+        return self.edges[known].reset_index(drop=True)
 
 
 _BUILT: WeakKeyDictionary[TimedTables, tuple[float, tuple[Data, Data]]] = WeakKeyDictionary()
@@ -290,10 +275,8 @@ def graphs_at(tables: TimedTables, time: float) -> tuple[Data, Data]:
     """
     latest, graphs = _BUILT.get(tables, (None, None))
     if graphs is None or latest != time:
-        edges, others = tables.at(time)
-        past = build_graph(tables.nodes, edges, tables.columns, None, others)
-        now = tables.edges, past.columns, past.encoder, tables.others
-        today = build_graph(tables.nodes, *now).graph
+        past = build_graph(tables.nodes, tables.edges_at(time), tables.columns)
+        today = build_graph(tables.nodes, tables.edges, past.columns, past.encoder).graph
         today.encoder, today.columns = past.encoder, past.columns
         past.graph.pop("timed_tables", None)
         graphs = past.graph, today

@@ -64,7 +64,7 @@ class OtherTables:
 
     tables: Mapping[str, Any]
     edges: Mapping[str, Any]
-    drop: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -99,10 +99,21 @@ class OtherTables:
                 found[name] = _numbers(rows[one], order)
         return {name: times for name, times in found.items() if times is not None}
 
-    def until(self, time: float, times: Mapping[str, Floats]) -> OtherTables:
+    def until(self, time: float, column: str | None, order: str | None) -> OtherTables:
         """The tables without later edges, and without those that have no time."""
+        times = self.times(column, order)
         kept = {name: self.edges[name][known <= time] for name, known in times.items()}
         return replace(self, edges={**self.edges, **kept})
+
+    @property
+    def columns(self) -> list[str]:
+        """Names that columns may get, of which `drop` leaves some out."""
+        prefixes = {*self.edges, *(str(c) for table in self.tables.values() for c in table)}
+        return [f"{p}.{c}" for p in prefixes for table in self.tables.values() for c in table]
+
+    def drop(self, columns: Sequence[str]) -> OtherTables:
+        """The tables without the columns of some names."""
+        return replace(self, dropped=tuple(columns))
 
     def attach(
         self, nodes: Any, steps: Sequence[Step], order: str | None
@@ -133,7 +144,7 @@ class OtherTables:
             index = import_pandas().Index(canonical_names(far[step.far_key]), dtype=object)
             places = np.asarray(index.get_indexer(ids), np.int64)
             for column in far.columns.drop(step.far_key):
-                if (name := f"{step.name}.{column}") not in self.drop:
+                if (name := f"{step.name}.{column}") not in self.dropped:
                     known = places >= 0
                     told = far[column].reset_index(drop=True)
                     found[name] = _told(told, rows[known], places[known], size, step, order)

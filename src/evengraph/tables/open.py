@@ -98,19 +98,16 @@ def open_graph(
             reason = "its arrays have fixed names (x, edge_index, y)"
         _reject(path, named, reason)
         return open_graph_file(path, roles)
-    nodes_table, edges_table, others = read_tables(data, edges, lists, tables, columns=roles)
+    nodes_table, edges_table = read_tables(data, edges, lists, tables, columns=roles)
     if labels is not None:
         nodes_table = _merged_labels(nodes_table, edges_table, labels, roles)
     if drop:
         nodes_table, drop = _drop_items(nodes_table, drop)
-        if others is not None:
-            others = replace(others, drop=tuple(name for name in drop if "." in name))
-            drop = [name for name in drop if name not in others.drop]
         edge_columns = [name for name in drop if name in getattr(edges_table, "columns", ())]
         check_columns(nodes_table, [name for name in drop if name not in edge_columns], "nodes")
         nodes_table = nodes_table.drop(columns=list(drop), errors="ignore")
         edges_table = edges_table.drop(columns=edge_columns) if edge_columns else edges_table
-    return build_graph(nodes_table, edges_table, roles, None, others)
+    return build_graph(nodes_table, edges_table, roles)
 
 
 def _merged_labels(nodes: Any, edges: Any, labels: Mapping[str, str], columns: TableColumns) -> Any:
@@ -156,63 +153,58 @@ def read_tables(
     tables: Any = None,
     *,
     columns: TableColumns | None = None,
-) -> tuple[Any, Any, OtherTables | None]:
+) -> tuple[Any, Any]:
     """The nodes table, with its lists, and the edges table of a folder, two paths or DataFrames.
 
-    With tables of other kinds of nodes, these and all edges are the third, and there is no second.
+    With tables of other kinds of nodes the second is `OtherTables`.
     """
     known = columns or TableColumns()
     if is_hetero(data):
         data, edges, tables = hetero_tables(data, known.id)
-    nodes, edges_table, others = _read_pair(data, edges, known, tables)
+    nodes, edges_table = _read_pair(data, edges, known, tables)
     beside = None
     if isinstance(data, str | Path):
         path = Path(data).expanduser()
         beside = path if path.is_dir() else path.parent
     with_lists = attach_lists(nodes, lists, beside, lambda: likely_id(nodes, edges_table, known))
-    return with_lists, edges_table, others
+    return with_lists, edges_table
 
 
 def _read_others(tables: Any, edges: Any, columns: TableColumns) -> OtherTables:
     """Tables of other kinds and the edges of all types, by name."""
     found = []
-    for part, single in ((tables, "table"), (edges, "edges")):
+    for part in (tables, edges):
         if isinstance(part, str | Path):
             whole = Path(part).expanduser().exists()
             part = [part] if whole else [item.strip() for item in str(part).split(",")]
         if isinstance(part, list | tuple):
             part = {_edge_type(Path(path)): path for path in part}
         elif not isinstance(part, Mapping):
-            part = {} if part is None else {single: part}
+            part = {} if part is None else {"edges": part}
         found.append({str(name): _read_edges(item, (None, None)) for name, item in part.items()})
     steps = None if columns.kinds is None else [Step(*item) for item in columns.kinds]
     return OtherTables.of(found[0], found[1], steps)
 
 
-def _read_pair(
-    data: Any, edges: Any, columns: TableColumns, tables: Any
-) -> tuple[Any, Any, OtherTables | None]:
-    ends, several = (
-        (columns.source, columns.target),
-        tables is not None or columns.kinds is not None,
-    )
+def _read_pair(data: Any, edges: Any, columns: TableColumns, tables: Any) -> tuple[Any, Any]:
+    several = tables is not None or columns.kinds is not None
+
+    def read_edges(edges: Any) -> Any:
+        if several and not isinstance(edges, OtherTables):
+            return _read_others(tables, edges, columns)
+        return _read_edges(edges, (columns.source, columns.target))
+
     if not isinstance(data, str | Path):
-        if several:
-            return data, None, _read_others(tables, edges, columns)
-        return data, _read_edges(edges, ends), None
+        return data, read_edges(edges)
     path = Path(data).expanduser()
     if path.is_dir():
         _reject(path, {"edges": edges}, "a folder holds both tables")
         edges, nodes = edge_tables_of(path), read_table(find_table(path, "nodes"))
         with suppress(*((FileNotFoundError,) if columns.link or several else ())):
             edges = edges or find_table(path, "edges")
-        if several:
-            return nodes, None, _read_others(tables, edges or None, columns)
-        return nodes, _read_edges(edges or None, ends), None
+        return nodes, read_edges(edges or None)
     if table_suffix(path):
-        if several:
-            return read_table(path), None, _read_others(tables, edges, columns)
-        if edges is None and not columns.link:
+        if edges is None and not columns.link and not several:
             missing = "" if path.is_file() else f"{path} does not exist, and "
             links = suggest_links(read_table(path), columns.label) if path.is_file() else []
             perhaps = f", perhaps {'; '.join(links[:3])}" if links else ""
@@ -221,7 +213,7 @@ def _read_pair(
                 "both into a folder as nodes.csv and edges.csv and name the folder; or link must "
                 f"name columns whose equal values connect rows{perhaps}."
             )
-        return read_table(path), _read_edges(edges, ends), None
+        return read_table(path), read_edges(edges)
     reject_spreadsheet(path)
     expected = (
         "expected a folder with a nodes and an edges table, a nodes table "
