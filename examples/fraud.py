@@ -36,7 +36,7 @@ def main(arguments=None):
     print(f"{int(is_rare.sum())} of {graph.num_nodes} nodes are of the class that matters")
 
     training = {"max_epochs": options.epochs, "patience": 100}
-    for method in (eg.GCN(**training), eg.UniGNN(alpha=1, **training)):
+    for method in (eg.GCN(**training), eg.Auto(max_epochs=options.epochs)):
         method.fit(task, seed=0)
         probabilities = method.predict_proba(task.graph)
         chance = probabilities[:, rare]
