@@ -17,7 +17,7 @@ import evengraph as eg
 
 FOLDER = Path(__file__).parent / "figures"
 # Okabe and Ito's palette, which most colour-blind people can tell apart
-COLOURS = ("#9aa0a6", "#56b4e9", "#009e73", "#f0e442", "#cc79a7", "#e69f00", "#0072b2", "#b39ddb")
+COLOURS = ("#9aa0a6", "#56b4e9", "#009e73", "#8c564b", "#cc79a7", "#e69f00", "#0072b2", "#b39ddb")
 HIGHLIGHT = "#d55e00"
 STYLE: Any = {
     "font.size": 9,

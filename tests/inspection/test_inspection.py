@@ -8,6 +8,7 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given
@@ -40,6 +41,7 @@ from evengraph.inspection.measures import (
     count_degrees,
     count_edges,
     count_labels,
+    describe_columns,
     group_values,
     label_signal,
     leaks_in_features,
@@ -769,3 +771,22 @@ def test_mistakes(change, words):
     arguments = {"graph": graph_of([0, 1])} | change
     with pytest.raises(ValueError, match=words):
         eg.inspect_graph(arguments.pop("graph"), **arguments)
+
+
+def test_every_column_is_described(tmp_path):
+    size = 400
+    place = np.arange(size)
+    table = pd.DataFrame({"id": place, "kind": np.where(place % 4 == 0, "rare", "common")})
+    table["copy"] = np.where(place % 4 == 0, "x", "y")
+    table["noise"] = np.where(place % 3 == 0, "", (place * 7 % 50).astype(str))
+    table["same"] = "z"
+    edges = pd.DataFrame({"source": place, "target": (place + 1) % size})
+    encoder = eg.from_frames(table, edges, label="kind", id="id").encoder
+    found = {one["name"]: one for one in describe_columns(table, "kind", "id", encoder)}
+    assert list(found) == ["copy", "noise", "same"]
+    assert found["copy"]["link"] == pytest.approx(1, abs=0.01)
+    assert found["noise"]["link"] < 0.3
+    assert (found["noise"]["kind"], found["noise"]["values"]) == ("number", "0 to 49, median 24.5")
+    assert found["noise"]["missing"] == pytest.approx(1 / 3, abs=0.01)
+    assert found["same"]["becomes"] == "left out"
+    assert found["copy"]["values"] == "y 75%, x 25%"

@@ -4,13 +4,15 @@ import colorsys
 import re
 import xml.etree.ElementTree as tree
 from math import dist
+from pathlib import Path
 
 import pytest
 from samples import HOSTILE, explained
 
 from contrasts import DARK, LIGHT, colours, contrast
+from evengraph.report import node_pictures
 from evengraph.report.node_pictures import (
-    COMMON,
+    COLOURS,
     LEGEND,
     MAP_SCRIPT,
     MAP_STYLE,
@@ -197,10 +199,12 @@ def test_nodes_that_count_have_their_id_beside_them_and_names_stand_on_nothing(d
         assert name in ids or (name.endswith("…") and len(name) == 16)
 
 
-def test_rare_classes_are_orange_and_common_ones_blue_grey():
-    """As on the pages of runs; the second of a kind has another colour."""
-    assert class_colours([3, 20, 10, 4]) == [RARE[0], COMMON[0], COMMON[1], RARE[1]]
-    assert class_colours([5, 5]) == [COMMON[0], COMMON[1]]
+def test_a_class_has_the_colour_of_its_number_and_the_rarest_is_orange():
+    assert class_colours([20, 3, 10, 4]) == [COLOURS[0], RARE, COLOURS[2], COLOURS[3]]
+    assert class_colours([5, 5]) == list(COLOURS[:2])
+    style = (Path(node_pictures.__file__).parent / "style.css").read_text(encoding="utf-8")
+    assert all(f"--colour-{place}: {colour};" in style for place, colour in enumerate(COLOURS))
+    assert f"--rare: {RARE};" in style
 
 
 # 0 joins 1 and 2; 3 and 4 hang on 2; 1 and 4 are joined, too; 5 has no path.

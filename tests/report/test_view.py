@@ -241,17 +241,18 @@ def test_classes_of_an_inspection():
     assert (whole.reach, whole.classes[0].reach, whole.classes[0].colour) == ([], [], "")
 
 
-def summary(name="a", reach=(10.0, 40.0), rare=False):
+def summary(name="a", reach=(10.0, 40.0), rare=False, index=0):
     numbers = {"labelled": 10.0, "hidden": 0.0, "homophily": 50.0, "chance": 20.0}
-    return ClassSummary(name=name, rare=rare, reach=list(reach), **numbers)
+    return ClassSummary(name=name, index=index, rare=rare, reach=list(reach), **numbers)
 
 
 @pytest.mark.parametrize("number", [1, 6, 7, 30])
 def test_the_least_reached_get_the_colours(number):
-    rows = coloured([summary(reach=[float(number - place)] * 2) for place in range(number)])
+    reach = [[float(number - place)] * 2 for place in range(number)]
+    rows = coloured([summary(reach=shares, index=place) for place, shares in enumerate(reach)])
     own = [place for place in range(number) if rows[place].colour]
     assert own == list(range(number))[-6:]
     assert len({rows[place].colour for place in own}) == len(own)
-    rows = [summary(), summary(rare=True), summary(rare=True)]  # the smallest is orange
-    assert [one.colour for one in coloured(rows)] == ["colour-0", "colour-3", "colour-rare"]
-    assert coloured([summary(), summary()])[1].colour == "colour-3"
+    # the colour is that of the number among the classes, as elsewhere; the smallest is orange
+    rows = [summary(index=2), summary(rare=True, index=1), summary(rare=True, index=0)]
+    assert [one.colour for one in coloured(rows)] == ["colour-2", "colour-1", "colour-rare"]

@@ -84,8 +84,10 @@ def inspect(
     if to is not None and to.exists() and not to.is_dir():
         raise ValueError(f"--out takes a folder, and {to} is a file.")
     with err.status("inspecting"):
-        inspection = inspect_graph(graph, labelled=seen, hops=hops, **_table_arguments(source))
+        arguments, described = _table_arguments(source)
+        inspection = inspect_graph(graph, labelled=seen, hops=hops, **arguments)
     content = inspection.as_dict() | {
+        "columns": described,
         "name": source.name,
         "notes": [] if source.tables is None else list(source.tables.notes),
         "commands": next_commands(data, columns, source, inspection),
@@ -144,20 +146,22 @@ def _visible_labels(
     return task.graph, task.train
 
 
-def _table_arguments(source: GraphSource) -> dict[str, Any]:
-    """The arguments of `inspect_graph` for a user's graph: nodes table, columns, hashed text."""
+def _table_arguments(source: GraphSource) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The arguments of `inspect_graph` for a user's graph, and every column of its nodes table."""
+    from evengraph.inspection.measures import describe_columns
     from evengraph.tables.columns import known_labels, normalize_table
     from evengraph.tables.open import read_nodes_table
 
     if source.tables is None or source.data is None:
-        return {}
+        return {}, []
     encoder = source.tables.encoder
     hashed = {"hashed": encoder.hashed, "feature_names": encoder.names}
     table, columns = read_nodes_table(source.data), source.tables.columns
     if table is None or columns.label is None:
-        return hashed
+        return hashed, []
     table = normalize_table(table, "nodes")
+    table[columns.label] = known_labels(table[columns.label], columns.unlabelled)
+    described = describe_columns(table, columns.label, columns.id, encoder)
     used = {*encoder.input_columns, columns.label, columns.id}
     table = table[[column for column in table.columns if column in used]].copy()
-    table[columns.label] = known_labels(table[columns.label], columns.unlabelled)
-    return {"table": table, "label": columns.label, "id": columns.id, **hashed}
+    return {"table": table, "label": columns.label, "id": columns.id, **hashed}, described

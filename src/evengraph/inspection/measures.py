@@ -453,6 +453,67 @@ def leaks_in_table(table: Any, label: str, id: str | None) -> list[Leak]:
     return leaks
 
 
+KINDS = {"Log": "Number", "Quantile": "Number", "Items": "List", "Boolean": "True or false"}
+CURVES = {"Log": "logarithm", "Quantile": "ranks", "Category": "one per value"}
+
+
+def describe_columns(table: Any, label: str, id: str | None, encoder: Any) -> list[dict[str, Any]]:
+    """Type, missing cells, values and link to the label of every column, and its features."""
+    import pandas as pd
+
+    texts = table[label].astype(object).where(table[label].notna(), "").astype(str).str.strip()
+    labels, names = pd.factorize(texts.where(texts != ""))
+    rows = sample_rows(labels.astype(np.int64), len(names))
+    encoded = {one.column: one for one in encoder.columns}
+    found = []
+    for name, column in table.drop(columns=[label] if id is None else [label, id]).items():
+        cells, one = _cells(column), encoded.get(name)
+        filled = cells.notna() & (cells.astype(object) != "")
+        kind, becomes = type(one).__name__ if one else "", "left out"
+        if one is not None:
+            count = len(one.names)
+            becomes = f"{count} feature{'s' * (count != 1)}"
+            becomes += f", {CURVES[kind]}" if kind in CURVES else ""
+        groups = _groups(cells.iloc[rows], len(names))
+        about = {"name": str(name), "kind": KINDS.get(kind, kind).lower(), "becomes": becomes}
+        link = _shared_information(groups, labels[rows])
+        about |= {"missing": float(1 - filled.mean()), "link": link}
+        found.append(about | {"values": _values(cells[filled])})
+    return found
+
+
+def _shared_information(groups: Ints, classes: Ints) -> float:
+    """The share of the entropy of the classes that groups remove, less what chance would."""
+    if not len(groups):
+        return 0.0
+    table = np.zeros((groups.max() + 1, classes.max() + 1))
+    np.add.at(table, (groups, classes), 1)
+    table = table[table.any(axis=1)]
+
+    def entropy(counts: NDArray[Any]) -> NDArray[Any]:
+        shares = counts / counts.sum(axis=-1, keepdims=True)
+        return -(shares * np.log(np.where(shares > 0, shares, 1))).sum(axis=-1)
+
+    whole = float(entropy(table.sum(axis=0)))
+    rest = float((table.sum(axis=1) * entropy(table)).sum() / table.sum())
+    chance = (table.shape[0] - 1) * (table.shape[1] - 1) / (2 * table.sum())
+    return max(whole - rest - chance, 0.0) / whole if whole else 0.0
+
+
+def _values(cells: Any) -> str:
+    """Range and median of numbers, or the most frequent values with their shares."""
+    import pandas as pd
+
+    if not len(cells):
+        return ""
+    if pd.api.types.is_numeric_dtype(cells) and not pd.api.types.is_bool_dtype(cells):
+        low, middle, high = (f"{value:.4g}" for value in cells.quantile([0, 0.5, 1]))
+        return f"{low} to {high}, median {middle}"
+    counts = cells.astype(str).value_counts()
+    top = ", ".join(f"{one[:20]} {count / len(cells):.0%}" for one, count in counts[:3].items())
+    return f"{top}, {len(counts) - 3:,} more" if len(counts) > 3 else top
+
+
 def _cells(column: Any) -> Any:
     import pandas as pd
 

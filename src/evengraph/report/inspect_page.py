@@ -32,6 +32,7 @@ def render_inspection(inspection: Mapping[str, Any], *, links: Sequence[page.Lin
         *inspection_sections(view),
         _reach(view),
         _structure(inspection),
+        *_columns(inspection),
         _features(inspection),
         page.origin_section(inspection, links),
         page.glossary("Glossary", _GLOSSARY),
@@ -130,6 +131,29 @@ def homophily_row(row: ClassSummary) -> Markup:
     label = f"{row.name}: {decimals(row.homophily)}% of neighbours are in the same class"
     label += "" if row.chance is None else f", {decimals(row.chance)}% expected by chance"
     return dot_row(label, row.homophily, span=(0.0, row.homophily), reference=row.chance)
+
+
+def _columns(content: Mapping[str, Any]) -> list[Markup]:
+    """Every column of the nodes table: type, missing cells, values, link to the label, use."""
+    rows = []
+    for one in items(content, "columns"):
+        said = (str(one.get(name) or DASH) for name in ("kind", "values", "becomes"))
+        kind, values, becomes = (tag("td", text, class_="text") for text in said)
+        shares = (percentage(number(one.get(name))) for name in ("missing", "link"))
+        missing, link = (tag("td", text) for text in shares)
+        name = tag("th", str(one.get("name")), scope="row")
+        rows.append(tag("tr", name, kind, missing, values, link, becomes))
+    if not rows:
+        return []
+    text = (
+        "Link: of the uncertainty about the class, the share that the column alone removes among "
+    )
+    text += "labelled nodes (values are grouped). Near 100% is a leak, near 0% alone says little."
+    words = ("column", "type", "missing", "values", "link to the label", "what becomes of it")
+    texts = {"type", "values", words[-1]}
+    heads = [tag("th", w, scope="col", class_="text" if w in texts else None) for w in words]
+    table = page.table("Columns of the nodes table", heads, rows, "columns")
+    return [page.section("Columns", tag("p", text), table)]
 
 
 def _reach(view: InspectionView) -> Markup:

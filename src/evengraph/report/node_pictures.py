@@ -137,9 +137,10 @@ RADIUS = SIZE / 2 - 52  # of the outermost ring
 MAX_NAMES = 12  # nodes labelled with their id, where there is room
 MAX_CHARS = 16  # longer ids are cut
 CAPTION = "Filled: labelled. Hollow: predicted. Square: evidence against. Size: contribution."
-# As on all pages: blue-grey first for common classes, orange first for rare ones.
-COMMON = ("#66768c", "#1f6fb2", "#0f7d5c", "#9a3f8f", "#4a90a4", "#7a6a4f")
-RARE = ("#b84a00", "#e0912f", "#c2456a", "#8c2d04")
+# As on all pages: a class has the colour of its number, the smallest is orange if it is rare.
+COLOURS = ("#1f6fb2", "#5b4bb5", "#9a3f8f", "#0f7d5c", "#4a5563", "#c2456a")
+RARE = "#b84a00"
+SUPPORTS, OPPOSES = "#24405f", "#a9b4c1"  # reasons, which have no class
 MOST_BARS, ROW, BAR, AXIS = 8, 22, 110, 506  # reasons drawn; pixels
 MAX_WORDS = 58  # characters of a reason
 
@@ -234,12 +235,10 @@ def ring_numbers(distances: Sequence[int]) -> list[int]:
 
 
 def class_colours(counts: Sequence[int]) -> list[str]:
-    """Return a colour per class; those with less than half the labels of the largest are rare."""
-    rare = [2 * count < max(counts) for count in counts]
-    colours = []
-    for index, is_rare in enumerate(rare):
-        palette = RARE if is_rare else COMMON
-        colours.append(palette[rare[:index].count(is_rare) % len(palette)])
+    """Return a colour per class; the smallest is rare below half the labels of the largest."""
+    colours = [COLOURS[index % len(COLOURS)] for index in range(len(counts))]
+    if 2 * min(counts) < max(counts):
+        colours[counts.index(min(counts))] = RARE
     return colours
 
 
@@ -291,7 +290,7 @@ class _Neighbourhood:
         for label in sorted(labels):
             text = self.classes[label]
             text += f", {self.counts[label]:,} labelled" if self.counts else ""
-            text += ", rare" if self.colours[label] in RARE else ""
+            text += ", rare" if self.colours[label] == RARE else ""
             entries.append((self.colours[label], text))
         lines = []
         for y, (colour, text) in enumerate(entries):
@@ -310,7 +309,7 @@ class _Neighbourhood:
             y, width = ROW * place, round(BAR * abs(one["contribution"]) / largest, 1)
             words = one["title"] + (f": {one['value']}" if one["value"] else "")
             words += f" (usually {one['typical']})" if one["typical"] else ""
-            left, colour = (AXIS, RARE[0]) if one["contribution"] > 0 else (AXIS - width, COMMON[0])
+            left, colour = (AXIS, SUPPORTS) if one["contribution"] > 0 else (AXIS - width, OPPOSES)
             bar = tag("rect", x=round(left, 1), y=y + 4, width=width, height=14, fill=colour)
             axis = tag("line", x1=AXIS, x2=AXIS, y1=y, y2=y + ROW, stroke="#a9b4c1")
             name = tag("text", _cut(words, MAX_WORDS), x=16, y=y + 15)

@@ -577,9 +577,6 @@ class ComparisonView:
         return rows if any(value is not None for row in rows for value in row[3]) else []
 
 
-_ORDER = (0, 3, 2, 4, 5, 1)  # of the colours: the one that is most like orange is the last
-
-
 class ClassSummary(NamedTuple):
     """A class of an inspected graph."""
 
@@ -590,6 +587,7 @@ class ClassSummary(NamedTuple):
     homophily: float | None  # share of its neighbours that are in the class, in percent
     chance: float | None  # that share if the ends of edges were paired at random, in percent
     reach: list[float]  # share of the unlabelled nodes within 1, 2, ... hops, in percent
+    index: int = 0  # among the classes of the graph
     colour: str = ""  # class of the style sheet, the same in all charts; empty: none of its own
 
 
@@ -627,6 +625,7 @@ class InspectionView:
             known = index < len(ends) and any(ends)
             summary = ClassSummary(
                 name=str(name),
+                index=index,
                 labelled=count,
                 hidden=number(lookup(self.labels, "hidden", index)) or 0.0,
                 rare=count < max(labelled) / 2,
@@ -644,9 +643,11 @@ class InspectionView:
 
 
 def coloured(rows: Sequence[ClassSummary]) -> list[ClassSummary]:
-    """Give the classes with the lowest reach a colour; the smallest is orange if it is rare."""
-    indices = sorted(range(len(rows)), key=lambda index: sum(rows[index].reach))[:COLOURS]
-    colours = {index: f"colour-{_ORDER[place]}" for place, index in enumerate(sorted(indices))}
-    if rows and rows[-1].rare and len(rows) - 1 in colours:
-        colours[len(rows) - 1] = "colour-rare"
+    """Give the classes with the lowest reach their colour; the smallest is orange if it is rare."""
+    colours: dict[int, str] = {}
+    for place in sorted(range(len(rows)), key=lambda place: sum(rows[place].reach)):
+        is_rare = rows[place].rare and place == len(rows) - 1
+        colour = "colour-rare" if is_rare else f"colour-{rows[place].index % COLOURS}"
+        if len(colours) < COLOURS and colour not in colours.values():
+            colours[place] = colour
     return [row._replace(colour=colours.get(index, "")) for index, row in enumerate(rows)]
