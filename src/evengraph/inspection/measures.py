@@ -475,7 +475,11 @@ def describe_columns(table: Any, label: str, id: str | None, encoder: Any) -> li
             becomes = f"{count} feature{'s' * (count != 1)}"
             becomes += f", {CURVES[kind]}" if kind in CURVES else ""
         groups = _groups(cells.iloc[rows], len(names))
-        about = {"name": str(name), "kind": KINDS.get(kind, kind).lower(), "becomes": becomes}
+        about: dict[str, Any] = {
+            "name": str(name),
+            "kind": KINDS.get(kind, kind).lower(),
+            "becomes": becomes,
+        }
         link = _shared_information(groups, labels[rows])
         about |= {"missing": float(1 - filled.mean()), "link": link}
         found.append(about | {"values": _values(cells[filled])})
@@ -490,7 +494,7 @@ def _shared_information(groups: Ints, classes: Ints) -> float:
     np.add.at(table, (groups, classes), 1)
     table = table[table.any(axis=1)]
 
-    def entropy(counts: NDArray[Any]) -> NDArray[Any]:
+    def entropy(counts: NDArray[Any]) -> Any:
         shares = counts / counts.sum(axis=-1, keepdims=True)
         return -(shares * np.log(np.where(shares > 0, shares, 1))).sum(axis=-1)
 

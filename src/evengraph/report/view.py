@@ -587,7 +587,7 @@ class ClassSummary(NamedTuple):
     homophily: float | None  # share of its neighbours that are in the class, in percent
     chance: float | None  # that share if the ends of edges were paired at random, in percent
     reach: list[float]  # share of the unlabelled nodes within 1, 2, ... hops, in percent
-    index: int = 0  # among the classes of the graph
+    place: int = 0  # among the classes of the graph
     colour: str = ""  # class of the style sheet, the same in all charts; empty: none of its own
 
 
@@ -625,7 +625,7 @@ class InspectionView:
             known = index < len(ends) and any(ends)
             summary = ClassSummary(
                 name=str(name),
-                index=index,
+                place=index,
                 labelled=count,
                 hidden=number(lookup(self.labels, "hidden", index)) or 0.0,
                 rare=count < max(labelled) / 2,
@@ -647,7 +647,7 @@ def coloured(rows: Sequence[ClassSummary]) -> list[ClassSummary]:
     colours: dict[int, str] = {}
     for place in sorted(range(len(rows)), key=lambda place: sum(rows[place].reach)):
         is_rare = rows[place].rare and place == len(rows) - 1
-        colour = "colour-rare" if is_rare else f"colour-{rows[place].index % COLOURS}"
+        colour = "colour-rare" if is_rare else f"colour-{rows[place].place % COLOURS}"
         if len(colours) < COLOURS and colour not in colours.values():
             colours[place] = colour
     return [row._replace(colour=colours.get(index, "")) for index, row in enumerate(rows)]
