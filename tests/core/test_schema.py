@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import pytest
+from pydantic import ValidationError
 
-from evengraph.core.schema import DEEPEST, LONGEST_TEXT, SchemaError, check_size, read
+from evengraph.core.schema import DEEPEST, LONGEST_TEXT, SchemaError, _validator, check_size, read
 
 
 class Point(NamedTuple):
@@ -68,6 +69,7 @@ WRONG = [
     ({"name": "x" * (LONGEST_TEXT + 1)}, "name must have at most 10,000 characters"),
     ({"x" * (LONGEST_TEXT + 1): 1}, "must have at most 10,000 characters"),
     ({"x" * 1000: 1}, f"{'x' * 60} is unknown"),
+    (dict.fromkeys(map(str, range(100_001))), "must have at most 100,000 entries"),
     ({"name": "\ud800"}, "name holds halves of surrogate pairs"),
 ]
 
@@ -97,3 +99,9 @@ def test_nesting_has_a_limit():
     check_size(content)
     with pytest.raises(SchemaError, match="is nested too deeply"):
         check_size([content])
+
+
+def test_a_list_ends_at_its_first_mistake():
+    with pytest.raises(ValidationError) as caught:
+        _validator(Stored).validate_json('[{"name": "a", "items": [1, 2, 3]}]')
+    assert caught.value.error_count() == 1

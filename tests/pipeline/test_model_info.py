@@ -391,7 +391,9 @@ def test_a_model_without_a_record_has_an_empty_one():
     assert ModelInfo.from_dict({"columns": ["a", "b"]}) == ModelInfo()  # of somebody's own
 
 
-@pytest.mark.parametrize("bad", [[[1]], [[1, 2], [3]], [1, 2], "text", [[1.5, 2], [3, 4]]])
+@pytest.mark.parametrize(
+    "bad", [[], [[], [1, 2]], [[1]], [[1, 2], [3]], [1, 2], "text", [[1.5, 2], [3, 4]]]
+)
 def test_a_confusion_matrix_has_a_row_for_each_class(bad):
     good = [[3, 1], [0, 4]]
     extra = {"test": {}, "confusion": good, "counts": {"nodes": 9}, "calibration": {}}

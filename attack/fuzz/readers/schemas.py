@@ -86,7 +86,7 @@ class Schemas(Model):
         with tempfile.TemporaryDirectory() as folder:
             model.save(Path(folder, "again"))
             again = json.loads(Path(folder, "again", MAIN).read_text())
-        if getattr(self, "put", None):
+        if getattr(self, "put", None) and len(self.put[0]) > 1:  # `extra` may be somebody's own
             place, value = self.put
             kept = at(again, place)
             told = f"another meaning of {place}: {value!r:.20}"

@@ -10,6 +10,7 @@ from evengraph.core.errors import short
 
 LONGEST_TEXT = 10_000  # characters of a name or a sentence
 LARGEST_INTEGER = 2**63
+MOST_ENTRIES = 100_000  # of an object
 DEEPEST = 50  # lists and objects in one another
 SHOWN = 60  # characters of a key in a message
 LONGEST_REASON = 200
@@ -45,7 +46,7 @@ def read(kind: type[T], content: object, *path: str | int) -> T:
 
     try:
         check_size(content)
-        result: T = _adapter(cast(Hashable, kind)).validate_json(json.dumps([content]))[0]
+        result: T = _validator(cast(Hashable, kind)).validate_json(json.dumps([content]))[0]
         return result
     except SchemaError as error:
         raise SchemaError(error.reason, *path, *error.path) from None
@@ -64,11 +65,26 @@ def read(kind: type[T], content: object, *path: str | int) -> T:
 
 
 @cache
-def _adapter(kind: Any) -> Any:
+def _validator(kind: Any) -> Any:
     from pydantic import ConfigDict, TypeAdapter
+    from pydantic_core import SchemaValidator
 
     config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
-    return TypeAdapter(tuple[kind], config=config)  # a dataclass alone takes no configuration
+    # a dataclass alone takes no configuration
+    schema = _until_first(TypeAdapter(tuple[kind], config=config).core_schema)
+    return SchemaValidator(
+        schema, {"strict": True, "extra_fields_behavior": "forbid", "allow_inf_nan": False}
+    )
+
+
+def _until_first(schema: Any) -> Any:
+    """The same that ends a list at its first mistake: a million of them would fill the memory."""
+    if type(schema) in (list, tuple):  # a default may be a named tuple
+        return type(schema)(map(_until_first, schema))
+    if not isinstance(schema, dict):
+        return schema
+    first = {"fail_fast": True} if schema.get("type") in ("list", "tuple", "dict") else {}
+    return {key: _until_first(part) for key, part in schema.items()} | first
 
 
 def check_size(content: object, path: Sequence[str | int] = ()) -> None:
@@ -82,6 +98,8 @@ def check_size(content: object, path: Sequence[str | int] = ()) -> None:
     if type(content) is int and abs(content) >= LARGEST_INTEGER:
         raise SchemaError(f"must be below 2^63, got {short(content)}", *path)
     if isinstance(content, dict):
+        if len(content) > MOST_ENTRIES:
+            raise SchemaError(f"must have at most {MOST_ENTRIES:,} entries", *path)
         for key, value in content.items():
             check_size(key, path)
             check_size(value, (*path, key))

@@ -353,16 +353,18 @@ class ModelInfo:
             raise SchemaError("must have points that count nodes", "decision.curve")
         if self.risk and not self.risk.levels:
             raise SchemaError("must have levels", "risk")
-        sizes = {
+        sizes: dict[str, Sequence[object]] = {
             "calibrator.shift": calibrator.shift,
             "calibrator.counts": calibrator.counts,
             "calibrator.shares": calibrator.shares,
             "sets": self.sets,
-            "confusion": self.confusion,
-            **{f"confusion[{row}]": part for row, part in enumerate(self.confusion or ())},
         }
+        sizes = {name: part for name, part in sizes.items() if part}
+        if self.confusion is not None:
+            sizes |= {"confusion": self.confusion}
+            sizes |= {f"confusion[{row}]": part for row, part in enumerate(self.confusion)}
         for name, part in sizes.items():
-            if part and len(part) != num_classes:
+            if len(part) != num_classes:
                 raise SchemaError(f"must have {num_classes} entries, got {len(part)}", name)
 
     @property
@@ -450,7 +452,7 @@ def _former(extra: Mapping[str, Any]) -> dict[str, Any]:
     calibrator, prior = extra.get("calibrator"), extra.get("prior")
     if prior is not None:  # with shifts, and for these shares
         calibrator = {**prior["calibrator"], "shares": prior["shares"]}
-    if isinstance(calibrator, Mapping) and "note" in calibrator:
+    if isinstance(calibrator, Mapping):
         found["calibrator"] = {k: v for k, v in calibrator.items() if k != "note"}
     if extra.get("flag") is not None:
         found["decision"] = Decision.of_old(extra["flag"], extra.get("cost_curve"))
