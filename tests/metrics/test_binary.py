@@ -306,3 +306,15 @@ def test_what_is_refused(value):
     found = RiskCurve.of(torch.tensor([1, 1]), torch.tensor([[0.9, 0.1], [0.8, 0.2]]))
     with pytest.raises(ValueError, match=r"max_error must be at least 1.000, the lowest error"):
         found.at_error(0.5)
+
+
+@given(cases(), st.floats(0.01, 0.99))
+def test_counts_of_a_curve_fit_one_another_whatever_the_shares(case, share):
+    curve = DecisionCurve.of(*case, share)
+    assert curve.counts_nodes
+    assert not curve._replace(nodes=curve.positives / 2).counts_nodes
+    assert not curve._replace(positives=-1.0).counts_nodes
+    assert not curve._replace(points=()).counts_nodes
+    alone = curve._replace(points=curve.points[:1])  # flags nothing, whatever is wanted
+    assert alone.counts_nodes
+    assert {alone.threshold(rule) for rule in RULES[:4]} == {alone.points[0][0]}

@@ -423,7 +423,7 @@ def decided(**curve):
         (decided(points=[[0.5, 1, 1]]), r"decision.curve.points\[0\]\[3\] is missing"),
         *(
             (decided(points=bad), "decision.curve must have points")
-            for bad in ([], [[0.5, 2, 1, 1]], [[0.5, -1, 1, 1]] * 2, [[0.5, 1, 0, 0]] * 2)
+            for bad in ([], [[0.5, 1, 2, 1]], [[0.5, -1, 0, 1]], [[0.5, 1, 0, -1]], [[0, 10, 0, 0]])
         ),
         (decided(nodes=math.nan), "decision.curve.nodes must be a finite number, got nan"),
         (decided(points=None), "decision.curve.points must .* got None"),

@@ -192,8 +192,9 @@ class DecisionCurve(NamedTuple):
         """Whether the numbers, read from a file, are counts of nodes and of parts of these."""
         rows = [(0.0, found, flagged, self.nodes) for _, flagged, found, _ in self.points]
         rows += [(0.0, row[1], self.positives, self.nodes) for row in rows]
-        fits = all(part <= whole * (1 + 1e-9) for row in rows for part, whole in pairwise(row))
-        return len(self.points) > 1 and fits and self.points[-1][3] > 0
+        # weights by shares are sums in single precision
+        fits = all(part <= whole * 1.001 for row in rows for part, whole in pairwise(row))
+        return bool(self.points) and fits and min(point[3] for point in self.points) >= 0
 
     def threshold(self, rule: Rule) -> float:
         """The threshold that a rule chooses; of equally good ones the highest."""
@@ -205,7 +206,7 @@ class DecisionCurve(NamedTuple):
             value = [alarm * flagged - (alarm + miss) * found for _, flagged, _, found in points]
             return points[value.index(min(value))][0]
         if rule.goal == "f1":
-            value = [-2 * found / (flagged + total) for _, flagged, _, found in points]
+            value = [-2 * found / max(flagged + total, 1e-12) for _, flagged, _, found in points]
             return points[value.index(min(value))][0]
         if rule.goal == "recall":
             return next(p[0] for p in points if p[3] >= rule.value * total - 1e-9)
@@ -213,7 +214,7 @@ class DecisionCurve(NamedTuple):
             few = [p[0] for p in points if p[1] <= rule.value * self.nodes + 1e-9]
             return few[-1] if few else points[0][0]
         precise = [p for p in points[1:] if p[3] >= rule.value * p[1]]
-        best = max(points[1:], key=lambda p: p[3] / max(p[1], 1e-12))
+        best = max(points[1:] or points, key=lambda p: p[3] / max(p[1], 1e-12))
         return (precise[-1] if precise else best)[0]
 
     @property
