@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import math
-from dataclasses import replace
 from functools import cache
 from types import SimpleNamespace
 
@@ -17,8 +16,6 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 from evengraph.datasets import toy
-from evengraph.lab.reproduce import embed_nodes, resolve
-from evengraph.lab.store import JobSpec
 from evengraph.methods import GCN, METHODS
 from evengraph.pipeline.explanation import (
     MAX_NODES,
@@ -438,19 +435,12 @@ def test_the_highest_come_first_and_are_explained(monkeypatch):
         suspects(None, nodes, np.array([0.2, 0.9, 0.9]), positive=1, count=0)
 
 
-FIELDS = {"max_epochs": 2, "clusters_per_class": 3, "hidden": 8}
-
-
-@pytest.fixture(scope="module")
-def job():
-    split = {"imbalance": "natural", "imbalance_fields": {"train": 0.2, "val": 0.2}}
-    return JobSpec(dataset="toy", **split, method="unignn", method_fields=FIELDS, seed=1)
-
-
-def test_every_node_has_a_place_a_class_and_a_cluster(job, monkeypatch):
+def test_every_node_has_a_place_a_class_and_a_cluster(monkeypatch):
     monkeypatch.setattr("evengraph.pipeline.explanation.MOST_NODES", 300)
-    found = embed_nodes(job)
-    task = resolve(job).make_task("cpu")
+    task = Natural(train=0.2, val=0.2)(toy(), seed=1)
+    method = METHODS["unignn"](max_epochs=2, clusters_per_class=3, hidden=8).fit(task, seed=1)
+    rows = method.predict_task(task)
+    found = place_nodes(method, task, rows)
     count = len(found["x"])
     assert 150 < count <= 300
     step = -(-task.graph.num_nodes // 300)
@@ -461,7 +451,7 @@ def test_every_node_has_a_place_a_class_and_a_cluster(job, monkeypatch):
         assert min(found[axis]) == 0
         assert max(found[axis]) == 100
     assert set(found["clusters"]) <= set(range(15))
-    assert found == embed_nodes(job)
+    assert found == place_nodes(method, task, rows)
 
 
 def test_a_method_without_embeddings_is_laid_out_by_its_probabilities(monkeypatch):
@@ -473,8 +463,3 @@ def test_a_method_without_embeddings_is_laid_out_by_its_probabilities(monkeypatc
     assert found["of"] == "probabilities"
     assert found["clusters"] is None
     assert found["predicted"] == method.predict(task.graph).tolist()
-
-
-def test_a_method_without_embeddings_has_no_map(job):
-    plain = replace(job, method="gcn", method_fields={"max_epochs": 2})
-    assert embed_nodes(plain) is None

@@ -60,7 +60,7 @@ def evengraph(words):
         except SystemExit as end: assert not end.code, words
     return Path("shown.txt").read_text()
 
-assert "Nearest mean" in evengraph("methods")
+assert "nearestmean" in evengraph("methods")
 assert "spread" in evengraph("methods nearestmean")
 listed = [line for line in evengraph("data list").splitlines() if line.startswith("rings")]
 assert "270" in listed[0] and "package evengraph-example" in listed[0], listed
