@@ -39,6 +39,14 @@ def pack(
     edges: Annotated[
         str | None, typer.Option(help="Edges table, if there are several NODES files.")
     ] = None,
+    like: Annotated[
+        Path | None,
+        typer.Option(help="Saved model whose columns and encoders to use, to predict the tables."),
+    ] = None,
+    known: Annotated[
+        Path | None,
+        typer.Option(help="Packed graph to join the new nodes to; their edges may name its nodes."),
+    ] = None,
     memory: Annotated[
         str | None,
         typer.Option(help="Memory limit, such as 4GB. Default: half of the free memory."),
@@ -63,7 +71,14 @@ def pack(
             "'edges-*.parquet'."
         )
     with _progress() as progress:
-        arguments |= {"memory": memory, "dtype": dtype, "root": data_root, "edges": edges}
+        arguments |= {
+            "like": like,
+            "known": known,
+            "memory": memory,
+            "dtype": dtype,
+            "root": data_root,
+            "edges": edges,
+        }
         paths = data[0] if len(data) == 1 else data
         packed = pack_data(paths, to, progress=progress, **arguments)
     print_notes(packed.header["notes"], err)

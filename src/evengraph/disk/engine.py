@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from evengraph.core.lazy import import_optional
 from evengraph.core.machine import format_size
 from evengraph.disk.graphs import PackWriter, index_dtype
-from evengraph.disk.packed_graph import ArrayFile, Progress, no_progress
+from evengraph.disk.packed_graph import ArrayFile, PackedGraph, Progress, TextArray, no_progress
 from evengraph.tables import TableColumns, UnknownNodeError
 from evengraph.tables.cells import location, plural
 from evengraph.tables.read import check_parquet, csv_header, table_suffix
@@ -249,21 +249,32 @@ def find_files(table: str | Path | Sequence[str | Path]) -> TableFiles:
 
 
 class Ends(NamedTuple):
-    """SQL of ids of nodes (empty if they are row numbers) and of both ends of an edge."""
+    """SQL of ids of nodes (empty if they are row numbers) and of both ends of an edge.
+
+    `known` is that of an `id` of a known graph.
+    """
 
     id: str
     source: str
     target: str
+    known: str = "id"
 
 
 def canonical_ends(
-    engine: Engine, nodes: TableFiles, edges: TableFiles, columns: TableColumns
+    engine: Engine,
+    nodes: TableFiles,
+    edges: TableFiles,
+    columns: TableColumns,
+    known: PackedGraph | None,
 ) -> Ends:
     """How ids are compared: as integers where all are, else as the names of `canonical_name`."""
     names = [str(columns.source), str(columns.target)]
     types = edges.types(engine, names)
     if columns.id is not None:
         names, types = [columns.id, *names], nodes.types(engine, [columns.id]) + types
+    if known is not None:
+        names.append("id")
+        types.append("VARCHAR" if isinstance(known.ids, TextArray) else "BIGINT")
     cells = [quote_name(name) for name in names]
     if not INTEGERS.issuperset(types):
         cells = [as_name(cell, type) for cell, type in zip(cells, types, strict=True)]
@@ -394,16 +405,23 @@ def write_edges(engine: Engine, writer: PackWriter, num_nodes: int, weighted: bo
                 weights.append(weight)
     if not weighted:
         weights.path.unlink()
-    writer.write("indptr", np.concatenate([[0], np.cumsum(degrees)]))
+    write_pointers(writer, degrees)
     merged = links - loops - indices.length // 2
     summed = ", their weights summed" if weighted else ""
     notes = [f"Dropped {plural(loops, 'self-loop')}."] if loops else []
     if merged:
         notes.append(f"Merged {plural(merged, 'repeated or reverse edge')}{summed}.")
-    isolated = int((degrees == 0).sum())
-    if isolated:
-        notes.append(f"Nodes without edges: {isolated} of {num_nodes}.")
     return notes
+
+
+def write_pointers(writer: PackWriter, degrees: NDArray[np.int64]) -> None:
+    writer.write("indptr", np.concatenate([[0], np.cumsum(degrees)]))
+
+
+def isolated_notes(writer: PackWriter) -> list[str]:
+    degrees = np.diff(writer.read("indptr"))
+    isolated = int((degrees == 0).sum())
+    return [f"Nodes without edges: {isolated} of {len(degrees)}."] if isolated else []
 
 
 def _sorted_keys(engine: Engine, num_nodes: int, weighted: bool) -> Iterator[Keys]:

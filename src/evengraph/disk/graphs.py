@@ -23,7 +23,7 @@ from evengraph.core.files import locked, write_atomic
 from evengraph.core.lazy import PACKED
 from evengraph.core.machine import available_memory, format_size
 from evengraph.core.task import edge_weight
-from evengraph.disk.packed_graph import FORMAT, MASKS, PackedGraph, PackError, file_hash
+from evengraph.disk.packed_graph import FORMAT, MASKS, NEW, PackedGraph, PackError, file_hash
 from evengraph.ops.sparse import undirected_adjacency
 from evengraph.tables.build import TableGraph
 from evengraph.tables.feature_encoder import FeatureEncoder
@@ -195,7 +195,7 @@ def unpack_graph(packed: PackedGraph) -> Data:
         graph.edge_weight = torch.from_numpy(np.array(packed.edge_weight))
     if packed.class_names:
         graph.class_names = list(packed.class_names)
-    for part in MASKS:
+    for part in (*MASKS, NEW.removesuffix("_mask")):
         mask = packed.mask(part)
         if mask is not None:
             graph[f"{part}_mask"] = torch.from_numpy(np.array(mask))

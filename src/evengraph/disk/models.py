@@ -417,6 +417,7 @@ def open_on_disk(
     if memory is not None and limit < MIN_MEMORY:
         raise ValueError(f"memory must be at least {format_size(MIN_MEMORY)}, got {memory}.")
     packed = PackedGraph.open(path)
+    packed.verify(changed=True)
     packed.check()
     disk = DiskGraph.open(packed, limit, device=device, progress=progress, ranks=ranks)
     name, data = packed.path.resolve().name, str(packed.path.absolute())
@@ -452,7 +453,10 @@ def write_predictions(
         raise ValueError("This model has no calibrator: it was not saved by TableModel.")
     calibrates = model.info.calibrates if calibrated is None else calibrated
     counts = np.zeros(len(names) + 1, np.int64)
-    chosen = np.asarray(disk.packed.y) < 0 if only_unlabelled else np.ones(disk.x.shape[0], bool)
+    joined = disk.packed.mask("new")
+    chosen = np.ones(disk.x.shape[0], bool) if joined is None else np.array(joined)
+    if only_unlabelled:
+        chosen &= np.asarray(disk.packed.y) < 0
 
     def blocks() -> Iterator[tuple[dict[str, NDArray[Any]], Tensor]]:
         for rows, every in disk.predict(model.method_):

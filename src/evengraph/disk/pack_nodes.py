@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from evengraph.core.machine import format_size
 from evengraph.disk.engine import INTEGERS, Engine, TableFiles, quote_name
 from evengraph.disk.graphs import PackWriter
-from evengraph.disk.packed_graph import ArrayFile, Progress
+from evengraph.disk.packed_graph import ArrayFile, PackedGraph, Progress, TextArray
+from evengraph.disk.tables import row_slices
 from evengraph.tables import FeatureEncoder, TableColumns
-from evengraph.tables.cells import import_pandas, location
+from evengraph.tables.cells import canonical_names, import_pandas, location
 from evengraph.tables.columns import (
     encode_labels,
     feature_columns,
@@ -110,28 +111,63 @@ class NodeTable:
                 yield batch.select(names)
 
 
-def write_ids(engine: Engine, writer: PackWriter, nodes: TableFiles, id: str | None) -> None:
-    """Write the ids as given: integers, or text."""
+def ids_in_arrow(packed: PackedGraph, rows: slice) -> Any:
+    """Some ids of a packed graph as an Arrow array: integers, or text."""
+    import pyarrow as pa
+
+    ids = packed.ids
+    if not isinstance(ids, TextArray):
+        return pa.array(np.array(ids[rows]))
+    bounds = np.array(ids.offsets[rows.start : rows.stop + 1])
+    content = np.array(ids.content[bounds[0] : bounds[-1]])
+    buffers = pa.py_buffer(bounds - bounds[0]), pa.py_buffer(content)
+    return pa.LargeStringArray.from_buffers(len(bounds) - 1, *buffers)
+
+
+def write_ids(
+    engine: Engine,
+    writer: PackWriter,
+    nodes: TableFiles,
+    id: str | None,
+    known: tuple[PackedGraph, NDArray[np.bool_]] | None = None,
+) -> None:
+    """Write the ids as given: integers, or text.
+
+    A known graph comes first; then of the nodes those of a mask, (M,).
+    """
     if id is None:
         (count,) = engine.values(f"SELECT count(*) FROM ({nodes.query()})")
         writer.write("ids", np.arange(count))
         return
-    (type,) = nodes.types(engine, [id])
-    if type in INTEGERS:
-        with ArrayFile(writer.folder / "ids.npy", np.int64) as ids:
-            for batch in engine.batches(nodes.query([id]), "writing ids"):
-                ids.append(np.asarray(batch.column(0)))
-        return
     import pyarrow as pa
 
+    (type,) = nodes.types(engine, [id])
+    is_text = type not in INTEGERS or (known and isinstance(known[0].ids, TextArray))
     query = f"SELECT CAST({quote_name(id)} AS VARCHAR) FROM ({nodes.query([id])})"
+
+    def parts() -> Iterator[Any]:
+        start, mask = 0, None
+        if known is not None:
+            graph, mask = known
+            yield from (ids_in_arrow(graph, rows) for rows in row_slices(graph.num_nodes))
+        for batch in engine.batches(query if is_text else nodes.query([id]), "writing ids"):
+            cells = batch.column(0)
+            end = start + len(cells)
+            yield cells if mask is None else cells.filter(pa.array(mask[start:end]))
+            start = end
+
+    if not is_text:
+        with ArrayFile(writer.folder / "ids.npy", np.int64) as ids:
+            for cells in parts():
+                ids.append(np.asarray(cells))
+        return
     with (
         ArrayFile(writer.folder / "ids.npy", np.uint8) as texts,
         ArrayFile(writer.folder / "ids_offsets.npy", np.int64) as offsets,
     ):
         offsets.append(np.zeros(1))
-        for batch in engine.batches(query, "writing ids"):
-            cells = batch.column(0).cast(pa.large_string())
+        for part in parts():
+            cells = part.cast(pa.large_string())
             _, places, content = cells.buffers()
             bounds = np.frombuffer(places, np.int64)[cells.offset : cells.offset + len(cells) + 1]
             offsets.append(bounds[1:] - bounds[0] + texts.length)
@@ -154,7 +190,11 @@ def fit_encoder(nodes: NodeTable, columns: TableColumns) -> tuple[FeatureEncoder
 
 
 def write_structural(
-    writer: PackWriter, nodes: NodeTable, dtype: DTypeLike, memory: int
+    writer: PackWriter,
+    nodes: NodeTable,
+    dtype: DTypeLike,
+    memory: int,
+    encoder: FeatureEncoder | None,
 ) -> FeatureEncoder:
     """Write features that are computed from the edges, for nodes without columns."""
     indptr, indices = writer.read("indptr"), writer.read("indices")
@@ -166,7 +206,7 @@ def write_structural(
         )
     rows = np.repeat(np.arange(nodes.num_rows), np.diff(indptr))
     edge_index = torch.from_numpy(np.stack([rows, indices]))
-    encoder = FeatureEncoder.fit(nodes, [], edge_index=edge_index)
+    encoder = encoder or FeatureEncoder.fit(nodes, [], edge_index=edge_index)
     writer.write("x", encoder.transform(nodes, edge_index=edge_index).numpy().astype(dtype))
     return encoder
 
@@ -200,12 +240,21 @@ def write_features(
             progress("encoding features", x.length / nodes.num_rows)
 
 
-def write_roles(writer: PackWriter, nodes: NodeTable, columns: TableColumns) -> dict[str, Any]:
-    """Write classes, masks and times; returns class names, class sizes and notes."""
+def write_roles(
+    writer: PackWriter,
+    nodes: NodeTable,
+    columns: TableColumns,
+    earlier: tuple[str, ...] | None = None,
+) -> dict[str, Any]:
+    """Write classes, masks and times; returns class names, class sizes and notes.
+
+    With `earlier` classes, nodes of others are unlabelled.
+    """
     notes, codes = Notes(), dict[Any, int]()
-    class_names: tuple[str, ...] = ()
+    class_names = earlier or ()
     if columns.label is not None:
-        codes, class_names = _classes(nodes, columns.label, columns.unlabelled or (), notes)
+        missing = columns.unlabelled or ()
+        codes, class_names = _classes(nodes, columns.label, missing, notes, earlier)
     sizes = np.zeros(len(class_names), dtype=np.int64)
     with ArrayFile(writer.folder / "y.npy", np.int32) as file:
         if columns.label is None:
@@ -234,7 +283,7 @@ def write_roles(writer: PackWriter, nodes: NodeTable, columns: TableColumns) -> 
 
 
 def _classes(
-    nodes: NodeTable, column: str, unlabelled: Any, notes: Notes
+    nodes: NodeTable, column: str, unlabelled: Any, notes: Notes, earlier: tuple[str, ...] | None
 ) -> tuple[dict[Any, int], tuple[str, ...]]:
     counts: Counter[Any] = Counter()
     name = nodes.attrs["file"]
@@ -243,6 +292,15 @@ def _classes(
         if len(counts) > MAX_VALUES:
             encode_labels(block[column], name, Notes(), unlabelled)  # may say what is wrong
             raise ValueError(f"{location(name, column)} holds more than {MAX_VALUES:,} labels.")
+    if earlier is not None:
+        names = canonical_names(import_pandas().Series(list(counts), dtype=object)).astype(str)
+        numbers = {name: number for number, name in enumerate(earlier)}
+        found = {cell: numbers.get(name, -1) for cell, name in zip(counts, names, strict=True)}
+        others = sum(count for cell, count in counts.items() if found[cell] < 0)
+        if others:
+            text = f"Nodes whose label is none of {', '.join(earlier)}, now unlabelled: {others:,}."
+            notes.add(NoteKind.MISSING_LABELS, text)
+        return found, earlier
     empty = nodes.num_rows - counts.total()
     shown = [min(count, MAX_CELLS) for count in counts.values()]
     rows = [value for value, times in zip(counts, shown, strict=True) for _ in range(times)]

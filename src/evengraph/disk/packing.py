@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,14 @@ from evengraph.disk.engine import (
     as_name,
     canonical_ends,
     find_files,
+    isolated_notes,
     link,
     number_nodes,
     quote_name,
     write_edges,
 )
 from evengraph.disk.graphs import PackWriter, pack_graph
+from evengraph.disk.joining import Earlier, join_edges, join_nodes, place_nodes
 from evengraph.disk.pack_nodes import (
     NodeTable,
     fit_encoder,
@@ -57,7 +60,11 @@ Tables = str | Path | Sequence[str | Path]
 
 @dataclass(kw_only=True)
 class TablePacker:
-    """Packs a nodes table and an edges table; `columns` are those that were named."""
+    """Packs a nodes table and an edges table; `columns` are those that were named.
+
+    With `earlier` columns and encoders are those, and nodes may join a known graph: what is made of
+    the new tables is then in a folder inside that of the writer, until both are joined.
+    """
 
     nodes: TableFiles
     edges: TableFiles
@@ -66,18 +73,25 @@ class TablePacker:
     dtype: str
     memory: int
     progress: Progress
+    earlier: Earlier | None = None
 
     def pack(self, path: Path) -> PackedGraph:
         """Run all stages that were not finished before a kill."""
+        self._known = self.earlier and self.earlier.known
         source = {
             "nodes": self.nodes.signature,
             "edges": self.edges.signature,
             "columns": asdict(self.columns),
             "drop": list(self.drop),
             "dtype": self.dtype,
+            **({"earlier": self.earlier.source} if self.earlier else {}),
         }
         self._room = max(self.memory - BASE, self.memory // 4)  # bytes for data
         with PackWriter(path, source) as self.writer:
+            self.new = copy(self.writer)
+            if self._known:
+                self.new.folder = self.writer.folder / "new"
+                self.new.folder.mkdir(exist_ok=True)
             database = self.writer.folder / "work.duckdb"
             self.engine = Engine(database, int(ENGINE_SHARE * self._room), self.progress)
             try:
@@ -87,11 +101,15 @@ class TablePacker:
                 self.engine.close()
             self._run(self._roles)
             self._run(self._features)
+            if self._known:
+                self.progress("joining graphs", None)
+                for join in (self._join_edges, self._join_nodes):
+                    self._run(join)
             self.progress("writing checksums", None)
             facts = self.writer.facts
             return self.writer.publish(
                 class_names=facts["roles"]["class_names"],
-                class_counts=facts["roles"]["class_counts"],
+                class_counts=facts["join_nodes" if self._known else "roles"]["class_counts"],
                 encoder=facts["features"]["encoder"],
                 columns=facts["plan"]["columns"],
                 notes=[note for stage in facts.values() for note in stage.get("notes", ())],
@@ -121,9 +139,14 @@ class TablePacker:
         check_columns(nodes, [name for name in self.drop if name not in known], "nodes")
         head = self.engine.frame(f"{self.edges.query(edge_columns)} LIMIT {CHECKED_EDGES}")
         head.attrs["file"] = self.edges.name
-        ends = edge_ends(head, self.columns, Notes())
+        given, earlier = self.columns, self.earlier
+        if earlier is not None:
+            given = earlier.columns_of(nodes.columns, given)
+            check_columns(nodes, earlier.encoder.input_columns, "nodes")
+            check_columns(head, filter(None, [given.weight]), "edges")
+        ends = edge_ends(head, given, Notes())
         columns = resolve_columns(
-            nodes, head, self.columns, notes, guess=True, fits=lambda c: self._fits(c, ends)
+            nodes, head, given, notes, guess=earlier is None, fits=lambda c: self._fits(c, ends)
         )
         if columns.label is None:
             notes.add(NoteKind.NO_LABEL, "No label column: every node is unlabelled.")
@@ -152,16 +175,25 @@ class TablePacker:
         return bool(self.engine.values(f"SELECT count(*) = count(DISTINCT name) FROM ({ids})")[0])
 
     def _ids(self) -> dict[str, Any]:
-        ends = canonical_ends(self.engine, self.table, self.edges, self.columns)
+        known = self._known
+        ends = canonical_ends(self.engine, self.table, self.edges, self.columns, known)
         id, size = self.columns.id, self.writer.facts["plan"]["num_nodes"]
         if id is not None:
             number_nodes(self.engine, self.table, ends, id, location(self.nodes.name, id))
-        write_ids(self.engine, self.writer, self.table, id)
-        return {"notes": link(self.engine, self.edges, ends, self.columns, size)}
+        joined = None
+        if known:
+            places = place_nodes(self.engine, known, ends.known)
+            self.new.write("places", places)
+            joined = known, places >= known.num_nodes
+            size = known.num_nodes + int(joined[1].sum())
+        write_ids(self.engine, self.writer, self.table, id, joined)
+        notes = link(self.engine, self.edges, ends, self.columns, size)
+        return {"notes": notes, "num_nodes": size}
 
     def _edges(self) -> dict[str, Any]:
-        size, weighted = self.writer.facts["plan"]["num_nodes"], self.columns.weight is not None
-        return {"notes": write_edges(self.engine, self.writer, size, weighted)}
+        size, weighted = self.writer.facts["ids"]["num_nodes"], self.columns.weight is not None
+        notes = write_edges(self.engine, self.new, size, weighted)
+        return {"notes": notes + ([] if self._known else isolated_notes(self.writer))}
 
     def _roles(self) -> dict[str, Any]:
         self.progress("reading classes", None)
@@ -169,19 +201,33 @@ class TablePacker:
         if label is not None and id is not None:
             head = next(nodes.blocks([label, id], CHECKED_EDGES))
             check_no_copy(head[label], head[id], self.nodes.name)
-        return write_roles(self.writer, nodes, self.columns)
+        return write_roles(self.new, nodes, self.columns, self.earlier and self.earlier.classes)
 
     def _features(self) -> dict[str, Any]:
         nodes, roles = self._node_table(), self.columns.of_nodes.values()
         self.progress("fitting encoders", None)
         free = [column for column in nodes.columns if column not in roles]
-        stride = fitting_stride(nodes, free, self._room)
-        encoder, notes = fit_encoder(self._node_table(stride), self.columns)
-        if encoder.structural:
-            encoder = write_structural(self.writer, nodes, self.dtype, self._room)
+        notes: list[str] = []
+        if self.earlier is not None:
+            encoder = self.earlier.encoder
         else:
-            write_features(self.writer, nodes, encoder, self.dtype, self._room, self.progress)
+            stride = fitting_stride(nodes, free, self._room)
+            encoder, notes = fit_encoder(self._node_table(stride), self.columns)
+        if encoder.structural:
+            fitted = self.earlier and encoder
+            encoder = write_structural(self.writer, nodes, self.dtype, self._room, fitted)
+        else:
+            write_features(self.new, nodes, encoder, self.dtype, self._room, self.progress)
         return {"encoder": encoder.as_dict(), "notes": notes}
+
+    def _join_edges(self) -> dict[str, Any]:
+        assert self._known is not None
+        join_edges(self.writer, self.new, self._known)
+        return {"notes": isolated_notes(self.writer)}
+
+    def _join_nodes(self) -> dict[str, Any]:
+        assert self._known is not None
+        return {"class_counts": join_nodes(self.writer, self.new, self._known)}
 
     def _node_table(self, stride: int = 1) -> NodeTable:
         return NodeTable(self.table, self.nodes.name, stride=stride, drop=self.drop)
@@ -193,6 +239,8 @@ def pack(
     path: str | Path,
     *,
     edges: Tables | None = None,
+    like: str | Path | None = None,
+    known: str | Path | None = None,
     memory: str | int | None = None,
     dtype: str = "float32",
     drop: Sequence[str] = (),
@@ -212,6 +260,10 @@ def pack(
             takes it.
         path: The folder to write; it must not exist.
         edges: The edges table, likewise.
+        like: A saved model, whose columns, encoders and classes are used for tables to predict.
+        known: A packed graph that new nodes are joined to: edges may refer to its nodes. Encoders
+            are those of `like`, by default those of the graph. `predict` then leaves out nodes that
+            were known and are not given again.
         memory: How much memory to use, such as `4GB`. Default: half of what is available.
         dtype: float32 or float16, of the features.
         drop: Columns of nodes or edges to leave out.
@@ -225,7 +277,10 @@ def pack(
     if is_packed(data):
         raise ValueError(f"{data} is packed already.")
     tables = _find_tables(data, edges, columns)
+    earlier = Earlier.of(like, known)
     if tables is None:
+        if earlier is not None:
+            raise ValueError(f"like and known are for tables in Parquet or CSV files, got {data}.")
         return _pack_in_memory(data, path, edges, dtype, root, drop=drop, **columns)
     packer = TablePacker(
         nodes=tables[0],
@@ -235,6 +290,7 @@ def pack(
         dtype=dtype,
         memory=limit,
         progress=progress,
+        earlier=earlier,
     )
     try:
         return packer.pack(Path(path))

@@ -485,7 +485,9 @@ def open_new_nodes(
                 raise ValueError(f"{nodes} does not take {name}: it holds a whole graph.")
         graph = open_graph_file(Path(nodes), info.columns, info.encoder)
         new = NewNodes(tables=graph, rows=slice(None))
-        return new.without((graph.graph.y >= 0).numpy()) if only_unlabelled else new
+        if (joined := graph.graph.get("new_mask")) is not None:  # of a packed graph
+            new = NewNodes(tables=graph, rows=np.flatnonzero(joined.numpy()), attached=True)
+        return new.without((graph.graph.y[new.rows] >= 0).numpy()) if only_unlabelled else new
     if info.encoder is None:
         raise ValueError("This model was trained on a graph and cannot encode tables.")
     roles = columns_of_new(info, columns)
