@@ -12,7 +12,7 @@ from time import sleep
 
 from attack.kill.running import flagged, kill_during, run_alone
 from evengraph.datasets import loading as fetching
-from evengraph.datasets.registry import FileSet
+from evengraph.datasets.loading import FileSet
 from evengraph.disk import PackedGraph
 from evengraph.disk.graphs import PackWriter
 from evengraph.disk.packed_graph import ArrayFile

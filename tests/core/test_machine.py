@@ -23,8 +23,8 @@ from evengraph.core.machine import (
 )
 from evengraph.desk.server import import_server
 from evengraph.disk.engine import Engine
-from evengraph.nn.onnx_graph import OnnxGraph
 from evengraph.pipeline.executor import connected_ray
+from evengraph.pipeline.onnx_export import OnnxGraph
 from evengraph.training.ranks import Ranks
 from small_graphs import small_task
 

@@ -9,7 +9,7 @@ import pytest
 from tiny_graphs import sha256, tiny_planetoid, write_npz
 
 from evengraph.datasets import loading as fetching
-from evengraph.datasets.registry import DATASETS, Counts
+from evengraph.datasets.loading import DATASETS, Counts
 
 REAL = os.environ.get("EVENGRAPH_DATA")
 

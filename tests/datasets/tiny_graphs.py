@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from evengraph.datasets.registry import DATASETS, FileSet
+from evengraph.datasets.loading import DATASETS, FileSet
 
 
 def tiny_planetoid() -> dict[str, bytes]:

@@ -17,9 +17,9 @@ from evengraph.lab.results import (
     load_experiments,
     paired_gaps,
     rank_methods,
+    significance_table,
     tabulate,
 )
-from evengraph.lab.tables import significance_table
 from evengraph.metrics.registry import HEADLINE
 from evengraph.metrics.significance import t_test
 from evengraph.pipeline.comparison import compare_pairs

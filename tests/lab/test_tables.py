@@ -29,9 +29,8 @@ from evengraph.lab.pages import (
     some_values,
     write_report,
 )
-from evengraph.lab.results import MANY
+from evengraph.lab.results import MANY, difference_text, table_csv
 from evengraph.lab.store import Store
-from evengraph.lab.tables import difference_text, table_csv
 from made_up import FEW, STEP, make_results, published, spread
 from page_tree import parse_page
 from snapshots import check_snapshot

@@ -21,7 +21,6 @@ from evengraph.nn.networks import (
     PlainNetwork,
     Reconstruction,
 )
-from evengraph.nn.onnx_graph import OnnxGraph
 from evengraph.nn.transforms import (
     SemanticConnectivity,
     StructuralConnectivity,
@@ -30,6 +29,7 @@ from evengraph.ops.semantic import kmeans
 from evengraph.ops.sparse import Sparse, adjacency, neighbour_means, sparsify, undirected_adjacency
 from evengraph.ops.synthesis import AttachedGraph
 from evengraph.ops.trees import Trees, tree_values
+from evengraph.pipeline.onnx_export import OnnxGraph
 from evengraph.training.loop import adam
 from small_graphs import (
     dense_adjacency,

@@ -11,8 +11,12 @@ from hypothesis import strategies as st
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.feature_selection import f_classif
 
+from evengraph.methods import lte4g
+from evengraph.methods.lte4g import (
+    class_prototypes,
+    similar_nodes,
+)
 from evengraph.ops import features as tables
-from evengraph.ops import neighbours
 from evengraph.ops import trees as forest
 from evengraph.ops.features import (
     FAR,
@@ -26,10 +30,6 @@ from evengraph.ops.features import (
     principal_components,
     sample_step,
     with_log_degree,
-)
-from evengraph.ops.neighbours import (
-    class_prototypes,
-    similar_nodes,
 )
 from evengraph.ops.sparse import Sparse, from_scipy, undirected_adjacency
 from evengraph.ops.trees import (
@@ -348,7 +348,7 @@ def of_situation(situation, *, sound):
 @given(situation=situations())
 def test_prototypes_equal_the_plain_version(sound, size, situation):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(neighbours, "SIMILAR", size)
+        patch.setattr(lte4g, "SIMILAR", size)
         value = of_situation(situation, sound=sound)
     for label, row in enumerate(value):
         members = plain_members(situation, label, sound=sound, size=size)
@@ -390,7 +390,7 @@ def test_what_the_public_code_leaves_out(target, sound, members):
 def test_a_node_without_features_resembles_nobody(monkeypatch):
     matrix = from_scipy(undirected_adjacency(edges([(0, 1)]), 4), CPU, torch.float32)
     x = torch.tensor([[1.0, 0], [1, 0], [1, 1], [0, 0]])
-    monkeypatch.setattr(neighbours, "SIMILAR", 1)
+    monkeypatch.setattr(lte4g, "SIMILAR", 1)
     assert similar_nodes(x, matrix, torch.tensor([0]), 0).tolist() == [2]
     assert similar_nodes(x, matrix, torch.tensor([0]), 1).tolist() == [3]
 
@@ -401,7 +401,7 @@ def test_nobody_is_similar_to_nobody():
 
 
 def test_neighbours_are_left_aside_whatever_the_signs_of_the_features(monkeypatch):
-    monkeypatch.setattr(neighbours, "SIMILAR", 1)
+    monkeypatch.setattr(lte4g, "SIMILAR", 1)
     x = torch.tensor([[1.0, 0.0], [1.0, 0.0], [-0.5, 1.0]])
     graph = from_scipy(undirected_adjacency(edges([(0, 1)]), 3), CPU, torch.float32)
     assert similar_nodes(x, graph, torch.tensor([0]), 0).tolist() == [2]

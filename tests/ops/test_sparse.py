@@ -13,8 +13,8 @@ from sklearn.datasets import make_blobs
 from torch_geometric.data import Data
 
 from evengraph.datasets import toy
+from evengraph.nn.networks import EdgeList, attend, list_edges
 from evengraph.ops import semantic, sparse, structural
-from evengraph.ops.attention import EdgeList, attend, list_edges
 from evengraph.ops.semantic import (
     cluster_means,
     fill_empty,

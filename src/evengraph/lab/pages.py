@@ -20,21 +20,17 @@ from evengraph.core.files import csv_text, write_atomic
 from evengraph.lab.results import (
     MANY,
     METRIC,
+    TITLES,
     Cell,
     Estimate,
     ExperimentResults,
-    load_experiments,
-    variant_gaps,
-)
-from evengraph.lab.store import Row, RunGroup, Store
-from evengraph.lab.tables import (
-    TITLES,
     Table,
     claims_table,
     claims_title,
     count_reached,
     difference_text,
     interval_text,
+    load_experiments,
     mean_text,
     paper_table,
     ranks_table,
@@ -42,7 +38,9 @@ from evengraph.lab.tables import (
     selected_text,
     significance_table,
     table_csv,
+    variant_gaps,
 )
+from evengraph.lab.store import Row, RunGroup, Store
 from evengraph.metrics.registry import HEADLINE, METRICS
 from evengraph.report import page
 from evengraph.report.charts import (

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 
 from evengraph.core.errors import one_line_errors, short, unknown
 from evengraph.core.files import read_settings
-from evengraph.datasets.registry import lookup
+from evengraph.datasets.loading import lookup
 from evengraph.lab.sources import source
 from evengraph.methods import METHODS, Method
 from evengraph.pipeline.parameters import (

@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 
 from evengraph.core.task import Task
 from evengraph.datasets import DATASETS, load
-from evengraph.datasets.registry import lookup
+from evengraph.datasets.loading import lookup
 from evengraph.methods import Method
 from evengraph.ops.features import feature_signatures, matching_signatures
 from evengraph.pipeline.model_info import ID, ModelInfo, NewNodes
