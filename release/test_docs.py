@@ -35,18 +35,17 @@ def module(path, name):
     return made
 
 
-def test_own_data_promises_of_run_what_run_shows():
+def test_the_page_on_metrics_promises_what_run_and_compare_show():
     from evengraph.cli.commands import compare, run
 
     task = eg.testing.small_task(num_classes=2)
     scores = eg.evaluate(task, torch.eye(2)[task.graph.y])  # as run calls it
     calibration = [name for name, metric in eg.metrics.METRICS.items() if metric.calibration]
     assert not set(calibration) & scores.keys()
-    (row,) = [line for line in text("own-data.md").splitlines() if line.startswith("| ECE")]
-    assert "`compare` only" in row
+    assert "(ECE), after calibration |" in text("metrics.md")
     assert "positive" in inspect.signature(compare).parameters
     assert "positive" in inspect.signature(run).parameters
-    assert "`compare` takes another with `--positive`" in text("own-data.md")
+    assert text("commands.md").count("| `--positive fraud`") == 2
 
 
 def compared():

@@ -82,8 +82,9 @@ def counts() -> str:
 
 
 def _counted(seeds: Sequence[int]) -> list[str]:
-    leads = [_lead(gains(label, seeds)) for label in OTHERS]
-    return [count(seeds), count(seeds, INDEPENDENT), *leads]
+    leads = [gains(label, seeds) for label in OTHERS]
+    sure = [significant(a, b) for a, b in zip(leads, reversed(leads), strict=True)]
+    return [count(seeds), count(seeds, INDEPENDENT), *map(_lead, leads, sure)]
 
 
 def _budget() -> list[str]:
@@ -91,7 +92,8 @@ def _budget() -> list[str]:
         of(reached(lambda setting: draw_fair.budget_cell(setting, OURS), metrics))
         for metrics in (METRICS, INDEPENDENT)
     ]
-    return [*found, *(_lead(draw_fair.gains("budget", label)) for label in OTHERS)]
+    leads = [draw_fair.gains("budget", label) for label in OTHERS]
+    return [*found, *map(_lead, leads, (draw_fair.standing()[label] for label in OTHERS))]
 
 
 def _with_readings() -> list[str]:
@@ -125,10 +127,10 @@ def machines() -> str:
     return f"{gpu} means on a GPU and {cpu} on a CPU"
 
 
-def _lead(gaps: Sequence[Gaps]) -> str:
+def _lead(gaps: Sequence[Gaps], sure: int) -> str:
     """Mean lead over all settings; three runs are too few to test."""
     mean = f"{fmean(map(fmean, gaps)):.1f}"
-    return mean if len(gaps[0]) == len(CHOICE) else f"{mean} ({significant(gaps)} of {len(gaps)})"
+    return mean if len(gaps[0]) == len(CHOICE) else f"{mean} ({sure} of {len(gaps)})"
 
 
 def lead(label: str) -> str:

@@ -146,15 +146,20 @@ def variants() -> str:
 
 # Committees: what Unison's lead owes to its ten networks.
 
+ALONE = "alone"  # the mean of all members, each without a vote
+
 
 @cache
 def committees() -> dict[str, dict[str, dict[int, dict[str, float]]]]:
-    """Balanced accuracy of every part, by committee, setting and seed."""
+    """Balanced accuracy of every part and of a member alone, by committee, setting and seed."""
     found: dict[str, dict[str, dict[int, dict[str, float]]]] = {}
     with (HERE / "committees.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             splits = found.setdefault(row["committee"], {}).setdefault(row["setting"], {})
             splits.setdefault(int(row["seed"]), {})[row["part"]] = float(row[METRIC])
+    for splits in (one for committee in found.values() for one in committee.values()):
+        for parts in splits.values():
+            parts[ALONE] = fmean(value for part, value in parts.items() if part.isdigit())
     return found
 
 
@@ -194,7 +199,7 @@ def committee_table() -> str:
 
 
 COLUMNS = {
-    ("iceberg", "0"): "IceBerg, one",
+    ("iceberg", ALONE): "IceBerg, one",
     ("iceberg", "best"): "IceBerg, best of ten on validation",
     ("iceberg", "vote"): "IceBerg, ten",
     ("unison", "one"): "Unison, one per view",
@@ -213,8 +218,8 @@ def committee_verdict(other: str = "iceberg", name: str = "IceBerg") -> str:
     """What is left of Unison's lead beside ten networks of another method."""
     settings = committees()[other]
     gaps = [_gaps(setting, "vote", other, "vote") for setting in settings]
-    single = fmean(fmean(_gaps(setting, "vote", other, "0")) for setting in settings)
-    one, ten = (committee_mean(other, part, other) for part in ("0", "vote"))
+    single = fmean(fmean(_gaps(setting, "vote", other, ALONE)) for setting in settings)
+    one, ten = (committee_mean(other, part, other) for part in (ALONE, "vote"))
     return (
         f"ten networks of {name} gain {ten - one:.1f} points on one ({one:.1f} to {ten:.1f}), and "
         f"Unison's lead falls from {single:.1f} points to {fmean(map(fmean, gaps)):.1f}. It is "
@@ -224,12 +229,14 @@ def committee_verdict(other: str = "iceberg", name: str = "IceBerg") -> str:
 
 
 def committee_places() -> str:
-    """Where ten networks of Unison and ten of IceBerg differ."""
+    """Where ten networks of Unison and ten of IceBerg differ, and how much is one setting."""
     found: dict[str, list[float]] = {}
+    every = []
     for setting in committees()["iceberg"]:
-        mean = fmean(_gaps(setting, "vote", "iceberg", "vote"))
+        every.append(mean := fmean(_gaps(setting, "vote", "iceberg", "vote")))
         found.setdefault(DATASETS[setting.partition("-")[0]], []).append(mean)
-    return _listed([f"{fmean(found[name]):+.1f} on {name}" for name in DATASETS.values()])
+    places = _listed([f"{fmean(found[name]):+.1f} on {name}" for name in DATASETS.values()])
+    return f"{places}, and {fmean(sorted(every)[:-1]):+.1f} without its largest value"
 
 
 def portfolio() -> str:

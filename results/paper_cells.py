@@ -101,9 +101,9 @@ def corrected(gaps: Iterable[Gaps]) -> list[float]:
     return holm([t_test(values, overlap=values.overlap).p for values in gaps])
 
 
-def significant(gaps: Sequence[Gaps]) -> int:
-    """How many differences are above 0 after correction."""
-    tests = zip(gaps, corrected(gaps), strict=True)
+def significant(gaps: Sequence[Gaps], among: Iterable[Gaps] = ()) -> int:
+    """How many differences are above 0 after correction for them and the rest of their table."""
+    tests = zip(gaps, corrected([*gaps, *among]), strict=False)
     return sum(p < ALPHA and fmean(values) > 0 for values, p in tests)
 
 
