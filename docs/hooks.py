@@ -141,6 +141,18 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
     return LINK.sub(rewrite, markdown)
 
 
+def on_post_build(config: Any) -> None:
+    """Give the explorers the title that the navigation has, and a way back."""
+    for item in config.nav[-2]["Results"]:
+        ((title, file),) = item.items()
+        path = Path(config.site_dir, file) if isinstance(file, str) else None
+        if path is not None and path.suffix == ".html":
+            text = path.read_text(encoding="utf-8")
+            back = '<p><a href="../benchmarks.html">Results of evengraph</a></p>'
+            text = text.replace("<h1>Experiments", f"{back}<h1>{title}", 1)
+            path.write_text(text, encoding="utf-8")
+
+
 def on_post_template(output_content: str, template_name: str, config: Any) -> str:
     """Make the links of `404.html` relative, unless the address of the site is known."""
     if template_name != "404.html" or config.site_url:

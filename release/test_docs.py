@@ -2,7 +2,6 @@
 
 import csv
 import importlib.util
-import inspect
 import json
 import re
 import sys
@@ -62,7 +61,7 @@ def compared():
 
 
 @pytest.mark.parametrize(
-    "name", ["results/methods.md", "public-split.md", "results/public-split.md", "disk.md"]
+    "name", ["results/methods.md", "public-split.md", "results/public-split.md"]
 )
 def test_figures_are_stored_ones(name, monkeypatch):
     """Every number with a decimal, or above 1,000, stands in a page that was drawn from runs."""

@@ -10,7 +10,9 @@ from small_desk import make_desk
 import evengraph as eg
 from evengraph.desk import LearningCurve
 from evengraph.desk.curve import Point, curve_chart
-from evengraph.desk.pages import neighbours, why
+from evengraph.desk.label_file import LABEL
+from evengraph.desk.pages import neighbours, node_page, queue_page, why
+from evengraph.desk.server import Session
 from evengraph.pipeline.explanation import Influence
 
 
@@ -40,6 +42,21 @@ def test_classes_that_only_the_model_knows_are_named(desk):
     words = [words for row, words in neighbours(desk, 7) if desk.nodes.labels[row] < 0]
     assert words
     assert set(words) == {"gone 100%"}
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_the_guess_is_hidden_until_a_node_is_answered(tmp_path, hidden):
+    desk = make_desk(tmp_path, labelled=20, hide_guess=hidden)
+    session = Session(id="s", who="ana", form_token="t")
+    row, other, *_ = desk.waiting()
+    guess = "{} {:.0%}".format(*max(desk.thought(row).items(), key=lambda item: item[1]))
+    pages = (node_page(desk, session, row), queue_page(desk, session))
+    assert ['class="share"' in pages[0], desk.queue[row] in pages[1]] == [not hidden] * 2
+    assert (guess in pages[1]) == (not hidden)
+    desk.answer(row, LABEL, "fraud", who="ana", session="s")
+    assert 'class="share"' in node_page(desk, session, row)
+    assert (f"fraud; the model: {guess}" in node_page(desk, session, other)) == hidden
+    desk.close()
 
 
 def test_an_explanation_is_drawn_with_links_to_labelled_nodes():

@@ -227,7 +227,7 @@ PANELS = (None, OWN_FILES, GENERAL, ADVANCED, BENCHMARKS)
 EVERYDAY = (
     "--edges", "--label", "--unlabelled", "--link", "--drop", "--time-column",
     "--known", "--method", "--splits", "--metric", "--cost-miss", "--alerts",
-    "--only-unlabelled", "--top", "--budget", "--classes", "--model", "--find",
+    "--only-unlabelled", "--top", "--budget", "--classes", "--model", "--find", "--hide-guess",
     "--out", "--save",
 )  # fmt: skip
 """Options that the help of a command with many lists first, in this order."""

@@ -183,6 +183,9 @@ def desk(
     retrain_every: Annotated[
         int, typer.Option(help="Retrain after this many labels; 0 for never.", min=0)
     ] = 10,
+    hide_guess: Annotated[
+        bool, typer.Option("--hide-guess", help="Hide the model's guess until you have answered.")
+    ] = False,
     model: Annotated[
         Path | None,
         typer.Option(help="Triage: review the suspects of a model that run --save wrote."),
@@ -234,7 +237,11 @@ def desk(
         path = labels or Path(f"{stem}.labels.sqlite")
         folder = model or path.with_name(f"{path.name.removesuffix('.sqlite')}.model")
         options = DeskOptions(
-            method=name, time_limit=seconds, retrain_every=retrain_every, folder=folder.resolve()
+            method=name,
+            time_limit=seconds,
+            retrain_every=retrain_every,
+            hide_guess=hide_guess,
+            folder=folder.resolve(),
         )
         file = LabelFile(path, nodes.column)
     print_notes(nodes.notes, err)

@@ -129,10 +129,18 @@ class Desk:
             return {}
         return dict(zip(ranking.classes, ranking.probabilities[row].tolist(), strict=True))
 
+    def hides(self, row: int) -> bool:
+        """Whether what the model thinks of a node is not to be seen yet."""
+        return self.options.hide_guess and self.is_open(row)
+
     def guess(self, row: int) -> tuple[str, float] | None:
-        """The most probable class of a node and its probability."""
-        thought = self.thought(row)
+        """The most probable class of a node and its probability, unless it is hidden."""
+        thought = {} if self.hides(row) else self.thought(row)
         return max(thought.items(), key=lambda item: item[1]) if thought else None
+
+    def reason(self, row: int) -> str:
+        """Why to label a node; it may name the guess, and is hidden with it."""
+        return "" if self.hides(row) else self.queue.get(row, "")
 
     def is_open(self, row: int) -> bool:
         """Whether a node has neither a label in the table nor an answer."""

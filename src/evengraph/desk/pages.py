@@ -40,7 +40,9 @@ MOST = 20  # neighbours that are listed
 def node_page(desk: Desk, session: Session, row: int) -> str:
     explanation = tag("p", "Explanations come with the first trained model.")
     source = None
-    if desk.method is not None:  # loaded later: it may take a moment
+    if desk.hides(row):
+        explanation = tag("p", "Shown once you have answered: open the node again.")
+    elif desk.method is not None:  # loaded later: it may take a moment
         source = f"/node/{row}/why"
         explanation = tag("p", tag("a", "Show", href=source))
     return _frame(
@@ -59,7 +61,7 @@ def queue_page(desk: Desk, session: Session) -> str:
     for row in desk.waiting()[:LISTED]:
         guess = desk.guess(row)
         text = f"{guess[0]} {guess[1]:.0%}" if guess else "–"
-        rows.append(table_row(_node_link(desk, row), (desk.queue.get(row, ""), text)))
+        rows.append(table_row(_node_link(desk, row), (desk.reason(row), text)))
     notes = [tag("p", note) for note in desk.ranking.notes]
     return _list_page(desk, session, "/queue", rows, *notes)
 
@@ -168,13 +170,17 @@ def _undo(session: Session, event: Event, words: str, key: str | None, kind: str
 
 
 def _question(desk: Desk, session: Session, row: int) -> Markup:
-    reason, id = desk.queue.get(row, ""), desk.nodes.ids[row]
+    reason, id = desk.reason(row), desk.nodes.ids[row]
     last = desk.answers.last_of(session.id)
     if last is None:
         asked = f"What is its {desk.nodes.column}?" if desk.find is None else f"{desk.find}?"
         before = tag("p", f"{asked} Every answer is saved at once.", class_="last")
     else:
-        before = _undo(session, last, f"{last.node}: {describe(last)}", "u", "last")
+        words = f"{last.node}: {describe(last)}"
+        if desk.options.hide_guess and last.thought:
+            name, share = max(last.thought.items(), key=lambda item: item[1])
+            words += f"; the model: {name} {share:.0%}"
+        before = _undo(session, last, words, "u", "last")
     history = []
     if desk.nodes.labels[row] >= 0:
         label = desk.nodes.classes[int(desk.nodes.labels[row])]
@@ -211,7 +217,7 @@ def _question(desk: Desk, session: Session, row: int) -> Markup:
 
 
 def _buttons(desk: Desk, row: int) -> list[Markup]:
-    thought = desk.thought(row)
+    thought = {} if desk.hides(row) else desk.thought(row)
     answers: list[tuple[str, str, str, str | None]] = [
         (str(number + 1), name, class_answer(name), name)
         for number, name in enumerate(desk.classes)
@@ -313,8 +319,7 @@ def side(desk: Desk, session: Session) -> Markup:
         parts = [_progress(desk, session), _model(desk, session), *more_labels(desk)]
     waiting = []
     for row in desk.waiting()[:NEXT]:
-        reason = tag("span", desk.queue.get(row, ""))
-        waiting.append(tag("li", _node_link(desk, row), reason))
+        waiting.append(tag("li", _node_link(desk, row), tag("span", desk.reason(row))))
     text = tag("ol", *waiting, class_="next-list") if waiting else tag("p", "Nothing is left.")
     notes = [tag("p", note) for note in desk.ranking.notes]
     parts.append(section("Next", *notes, text))

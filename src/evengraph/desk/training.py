@@ -35,6 +35,7 @@ class DeskOptions:
     method: str = DEFAULT_METHOD
     time_limit: float = 0.0  # seconds of a training, for methods that have a limit; 0 is none
     retrain_every: int = 10  # labels after which to train again; 0 never does
+    hide_guess: bool = False  # until a node is answered, so that nobody is swayed by it
     folder: Path  # where the trained model is saved, so that a new start has it at once
     seed: int = 0  # decides which labels are held out, and everything random
 

@@ -153,7 +153,7 @@ def positive_index(task: Task, name: str | None) -> int | None:
 
 @final
 class TableModel:
-    """Train on tables and predict new rows; one folder holds everything that takes.
+    """Train on tables and predict new rows; a saved folder holds all that this needs.
 
     Holds the feature encoder, the fitted method, the class names, a calibrator and, for two
     classes, the threshold from which on a node is flagged.
@@ -513,7 +513,7 @@ class TableModel:
 
     @property
     def threshold(self) -> Threshold | None:
-        """From which probability of the positive class on a node is flagged."""
+        """The probability of the positive class from which a node is flagged."""
         found = self.info.decision
         return None if found is None else Threshold(found.positive, found.threshold)
 
