@@ -98,7 +98,7 @@ def gap(graph: str, strategy: str, labels: int, metric: str) -> Evidence:
 def table(strategy: str = "default") -> str:
     """A strategy beside random: labels for the same score, scores with 100, rare nodes."""
     lines = [
-        "| graph | labels for what random has with 200: bAcc, AP | bAcc with 100: random, "
+        "| graph | labels needed to match 200 random ones: bAcc, AP | bAcc with 100: random, "
         f"{strategy} | AP | rarest class per 100: random, {strategy} |",
         "| --- | ---: | ---: | ---: | ---: |",
     ]
@@ -140,7 +140,7 @@ def findings() -> str:
         "may cross again.\n"
         f"- **Of {len(gaps)} differences from random**, with 10 to {LAST} labels, {better} are "
         f"significantly above zero and {clear} below, corrected for shared nodes and for all of "
-        f"them: ten starts are few. {len(below)} are below zero, by at most {worst['bacc']:.1f} "
+        f"them: ten trials are few. {len(below)} are below zero, by at most {worst['bacc']:.1f} "
         f"points of balanced accuracy and {worst['ap']:.1f} of average precision.\n"
         f"- **The rarest class** is found more often than by random labelling, by a factor of: "
         f"{shown}.\n"
@@ -187,8 +187,8 @@ def starts_sentence() -> str:
     """What the tables of all strategies hold."""
     (count,) = {len(rows) for sizes in curves().values() for rows in sizes.values()}
     return (
-        f"All strategies with 100 labels, {count} starts each: balanced accuracy of random "
-        "labelling, and the difference of each from it on the same starts; a star: significant, "
+        f"All strategies with 100 labels, {count} trials each: balanced accuracy of random "
+        "labelling, and the difference of each from it on the same trials; a star: significant, "
         "corrected for shared nodes and for all differences of the table."
     )
 

@@ -63,7 +63,7 @@ class GraphENS(MarginMethod):
         a probability of 1e-12. The paper uses another protocol, with no weight decay on the linear
         layer; here training and selection are those of the comparison. That comparison's row,
         mostly below GCN, was published without settings; the defaults here are 2 to 25 points
-        better in every setting (docs/results/table1.md). If every class has one labelled node,
+        better in every setting (docs/benchmarks.md). If every class has one labelled node,
         nothing is added, where the original divides by zero.
 
     Reference:
