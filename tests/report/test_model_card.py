@@ -36,7 +36,7 @@ def about(**extra):
     history = [{"seconds": 1.5}, {"seconds": 2.0}]
     plain = {"method": "gcn", "evengraph": "0.2.0", "num_features": 3, "history": history}
     chosen = "Chose an average of GCN (60%) and MLP (40%) (validation x 3.0) out of 7 in 9 s."
-    plain |= {"details": {"summary": [chosen]}, "uses": ["Of the graph, predictions use edges."]}
+    plain |= {"details": {"summary": [chosen]}, "uses": ["Of the graph, predictions use: edges."]}
     return plain | {"class_names": ["honest", "fraud"], "extra": content | extra}
 
 
@@ -53,8 +53,8 @@ def test_it_says_what_when_how_well_and_how():
 
 def test_classes_without_a_threshold_have_intervals_of_accuracy():
     text = card(about(decision=None, test={"balanced_accuracy": 74.4, "accuracy": 86.0}))
-    assert "| Balanced accuracy | 74.4 | 60.5 to 88.4 |" in text
-    assert "| Accuracy | 86.0 | 77.4 to 91.7 |" in text
+    assert "| Balanced accuracy | 74.4 (60.5 to 88.4) |" in text
+    assert "| Accuracy | 86.0 (77.4 to 91.7) |" in text
     assert "## Thresholds" not in text
 
 

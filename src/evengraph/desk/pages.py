@@ -317,9 +317,10 @@ def side(desk: Desk, session: Session) -> Markup:
         parts = [section("Precision so far", *lines)]
     else:
         parts = [_progress(desk, session), _model(desk, session), *more_labels(desk)]
-    waiting = []
-    for row in desk.waiting()[:NEXT]:
-        waiting.append(tag("li", _node_link(desk, row), tag("span", desk.reason(row))))
+    waiting = [
+        tag("li", _node_link(desk, row), tag("span", desk.reason(row)))
+        for row in desk.waiting()[:NEXT]
+    ]
     text = tag("ol", *waiting, class_="next-list") if waiting else tag("p", "Nothing is left.")
     notes = [tag("p", note) for note in desk.ranking.notes]
     parts.append(section("Next", *notes, text))

@@ -121,7 +121,7 @@ def _training(about: Mapping[str, Any], counts: Sequence[int]) -> list[str]:
         text += f", {held_out} for validation, {test} for testing"
     lines.append(f"{text}.")
     if refit:
-        text = f"Retrained after testing on {integer(refit.get('train'))} labels, including the "
+        text = f"After testing, retrained on {integer(refit.get('train'))} labels, including the "
         lines.append(f"{text}test labels; the scores below are from before.")
     if roles := part(extra, "columns"):
         features = [str(name) for name in items(roles, "features")]
@@ -152,22 +152,22 @@ def _scores(extra: Mapping[str, Any], view: ResultView) -> list[str]:
         }
         ends = {name: one and (100 * one[0], 100 * one[1]) for name, one in shares.items()}
     rows = [
-        [METRICS[name].heading, metric_value(name, lookup(extra, "test", name)), _ends(ends, name)]
+        [METRICS[name].heading, metric_value(name, lookup(extra, "test", name)) + _ends(ends, name)]
         for name in known
     ]
     splits = plural(int(number(lookup(extra, "made", "splits")) or 1), "split")
     note = (
-        f"In percent, on the test nodes of {splits}; a threshold is a probability. Intervals hold "
-        "for other nodes of the same kind, not for other graphs."
-        + " Accuracies, Macro-F1 and G-mean are of the likelier class, all below of the threshold."
-        * view.is_two_class
+        f"In percent, on the test nodes of {splits}; a threshold is a probability. 95% intervals "
+        "hold for other nodes of the same kind, not for other graphs."
+        + " Accuracies, Macro-F1 and G-mean are of the more probable class; the table of classes "
+        "is at the threshold." * view.is_two_class
     )
-    return ["## Scores", _table(["metric", "value", "95% interval"], rows), note]
+    return ["## Scores", _table(["metric", "value (95% interval)"], rows), note]
 
 
 def _ends(intervals: Mapping[str, Interval | None], name: str) -> str:
     between = intervals.get(name)
-    return "" if between is None else " to ".join(map(decimals, between))
+    return "" if between is None else f" ({' to '.join(map(decimals, between))})"
 
 
 def _classes(view: ResultView) -> list[str]:
@@ -194,11 +194,10 @@ def _calibration(extra: Mapping[str, Any]) -> list[str]:
     about = part(extra, "calibration")
     lines = [str(line) for line in items(about, "lines")]
     rows = []
-    for name in ("before", "after"):
-        for row in items(about, "reliability", name):
-            mean, share, nodes = (number(lookup(row, place)) for place in range(3))
-            rows.append([name, percentage(mean, 1), percentage(share, 1), integer(nodes)])
-    heads = ["calibration", "mean probability", "came true", "held-out nodes"]
+    for row in items(about, "reliability", "after"):
+        mean, share, nodes = (number(lookup(row, place)) for place in range(3))
+        rows.append([percentage(mean, 1), percentage(share, 1), integer(nodes)])
+    heads = ["mean probability", "came true", "held-out nodes"]
     table = [_table(heads, rows)] if rows else []
     return ["## Calibration", _list(lines), *table] if lines else []
 

@@ -141,8 +141,8 @@ def make_card(method: Any, about: Mapping[str, Any], folder: str | Path) -> str:
     if method.num_relations_:
         kinds["types of edges apart"] = [one.separate_relations for one in members]
     parts = [[name for name, uses in kinds.items() if any(uses) is used] for used in (True, False)]
-    used, ignored = (", ".join(names) or "nothing" for names in parts)
-    text = f"Of the graph, predictions use {used}. Not used: {ignored}."
+    used, ignored = (", ".join(names) for names in parts)
+    text = f"Of the graph, predictions use: {used or 'nothing'}{ignored and f'; not: {ignored}'}."
     about = {"evengraph": _version(), "uses": [text], **about}
     return model_card(about, title=method.full_title, counts=counts, folder=name, date=date)
 
