@@ -18,7 +18,8 @@ WIDTH, HEIGHT = 800, 372
 COLUMNS = 53  # characters of the terminal, so few that they can be read at half the size
 STYLE = """
   svg { --paper: #ffffff; --edge: #c9d1da; --ink: #26323f; --soft: #5b6875; --rare: #b84a00;
-        --least: #1f6fb2; --bar: #d5dbe2; --term: #1d2630; --text: #dfe6ee; --dim: #9fb0c0; --mark: #ffb074 }
+        --least: #1f6fb2; --bar: #d5dbe2; --term: #1d2630; --text: #dfe6ee; --dim: #9fb0c0;
+        --mark: #ffb074 }
   @media (prefers-color-scheme: dark) {
     svg { --paper: #1b232e; --edge: #3b4756; --ink: #dbe3ec; --soft: #a3b1c0; --rare: #f59a52;
           --least: #63b0f0; --bar: #435060; --term: #10161d } }
