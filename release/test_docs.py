@@ -2,6 +2,7 @@
 
 import csv
 import importlib.util
+import inspect
 import json
 import re
 import sys
