@@ -34,7 +34,7 @@ accounts.head()
 
 # %%
 graph = eg.from_frames(accounts, payments, label="kind")
-eg.inspect_graph(graph.graph)
+eg.inspect_graph(graph.graph, table=accounts, label="kind", id="id")
 
 # %% [markdown]
 # ## Train, and see how well it does

@@ -1,6 +1,7 @@
 """Mistakes: one line on standard error, status 2, and nothing written."""
 
 import json
+import os
 
 import pytest
 
@@ -137,7 +138,8 @@ def test_mistakes_with_a_model(model, shop, capsys):
     assert "trained on a graph" in capsys.readouterr().err
 
 
-def test_former_names_of_options_are_accepted_with_a_hint(shop, capsys):
+def test_former_names_of_options_are_accepted_with_a_hint(shop, capsys, monkeypatch):
+    monkeypatch.setenv("EVENGRAPH_DATA", "elsewhere")
     former = ["--imbalance", "natural", "--seeds", "6", "--out", "a"]
     current = ["--split", "natural", "--splits", "6-6", "--out", "b"]
     words = ["run", "toy", "--method", "gcn", "--set", "max_epochs=1"]
@@ -152,6 +154,7 @@ def test_former_names_of_options_are_accepted_with_a_hint(shop, capsys):
     assert "--splits 6-6" in results[0]["command"]
     assert call("data", "list", "--data-root", shop) == 0
     assert capsys.readouterr().err == "Hint: --data-root is now the variable EVENGRAPH_DATA.\n"
+    assert os.environ["EVENGRAPH_DATA"] == str(shop)
     assert call("compare", "toy", "--methods=gnc") == 2
     assert "Hint: --methods is now --method.\nError: Unknown method 'gnc'" in (
         capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -59,22 +60,30 @@ def sigterm_interrupts() -> Iterator[list[int]]:
         signal.signal(signal.SIGTERM, before)
 
 
+FORMER = {"--methods": "--method", "--imbalance": "--split", "--seeds": "--splits"}
+GONE = {"--data-root": "now the variable EVENGRAPH_DATA"}
+OF_EXPLAIN = {"--data": "--known", "--edges": "--known-edges"}
+
+
 def current_words(arguments: Sequence[str]) -> list[str]:
-    """The words of a command line with former names of options replaced, and a hint for each."""
-    former = {"--methods": "--method", "--imbalance": "--split", "--seeds": "--splits"}
-    if next(iter(arguments), "") == "explain":
-        former |= {"--data": "--known", "--edges": "--known-edges"}
-    words: list[str] = []
-    for place, word in enumerate(arguments):
+    """The words of a command line with former options replaced or left out, and a hint for each."""
+    explains = next(iter(arguments), "") == "explain"
+    former = FORMER | OF_EXPLAIN if explains else FORMER
+    gone = GONE | {"--label": "not needed: labels come from the model"} if explains else GONE
+    words, rest = list[str](), iter(arguments)
+    for word in rest:
         name, equals, value = word.partition("=")
-        if name in former:
-            err.print(f"Hint: {name} is now {former[name]}.", soft_wrap=True)
-            word = f"{former[name]}{equals}{value}"
-            if name == "--seeds" and equals and value.isdigit():  # the seed, not how many
-                word = f"{former[name]}={value}-{value}"
-        elif place and arguments[place - 1] == "--seeds" and word.isdigit():
-            word = f"{word}-{word}"
-        words.append(word)
+        if name in former or name in gone:
+            now = former.get(name) or gone[name]
+            err.print(f"Hint: {name} is {'now ' * (name in former)}{now}.", soft_wrap=True)
+            value = value if equals else next(rest, "")
+            if name == "--data-root":
+                os.environ["EVENGRAPH_DATA"] = value
+            elif name in former:  # a seed is now a split of that number, not how many
+                one = name == "--seeds" and value.isdigit()
+                words += [former[name], f"{value}-{value}" if one else value]
+        else:
+            words.append(word)
     return words
 
 

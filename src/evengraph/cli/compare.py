@@ -14,7 +14,6 @@ from evengraph.cli.options import (
     BENCHMARKS,
     Columns,
     Data,
-    DataRoot,
     Device,
     Settings,
     Train,
@@ -72,7 +71,6 @@ def compare(
     time_limit: Annotated[str | None, Option(help=HELP["time_limit"])] = None,
     jobs: Annotated[int, Option(help="Number of worker processes.")] = 1,
     device: Device = "auto",
-    data_root: DataRoot = None,
     to: Annotated[Path | None, Option("--out", help=HELP["out"])] = None,
 ) -> None:
     """Run several methods on the same splits, and test which is significantly better."""
@@ -84,7 +82,7 @@ def compare(
     from evengraph.pipeline.run import RunPlan, comparison_executor, comparison_plan
 
     keep_freed_memory()
-    source = open_data(data, data_root, columns)
+    source = open_data(data, columns)
     shares = {name: share for name, share in (("train", train), ("val", val)) if share is not None}
     protocol, seeds = _plan_splits(source, split_name, splits, folds, shares)
     torch_device = pick_device(device)

@@ -8,13 +8,13 @@ import typer
 from rich.markup import escape
 
 from evengraph.cli.console import Command, Group, err, out
-from evengraph.cli.options import DataRoot, complete_data_set
+from evengraph.cli.options import complete_data_set
 
 data_app = typer.Typer(cls=Group, no_args_is_help=True, help="List and fetch data sets.")
 
 
 @data_app.command("list", cls=Command)
-def data_list(data_root: DataRoot = None) -> None:
+def data_list() -> None:
     """List every data set with its size and source."""
     from evengraph.datasets import available
     from evengraph.report.terminal import plain_table
@@ -22,7 +22,7 @@ def data_list(data_root: DataRoot = None) -> None:
     table = plain_table(["name"], ["nodes", "edges", "features", "classes"])
     for title in ("source", "description"):
         table.add_column(title)
-    for item in available(data_root):
+    for item in available():
         sizes = ["any"] * 4
         if item.counts:  # each edge once; files list it in both directions
             counts = item.counts._replace(edges=item.counts.edges // 2)
@@ -36,11 +36,10 @@ def data_fetch(
     name: Annotated[
         str, typer.Argument(help="Name of a data set.", autocompletion=complete_data_set)
     ],
-    data_root: DataRoot = None,
 ) -> None:
     """Download a data set into the cache, or show where it already is."""
     from evengraph.datasets import fetch
 
     with err.status(f"fetching {name}") as status:
-        path = fetch(name, root=data_root, progress=status.update)
+        path = fetch(name, progress=status.update)
     out.print(f"{name}: {escape(str(path))}")

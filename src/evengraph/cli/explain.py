@@ -10,7 +10,7 @@ from typer import Argument, Option
 
 from evengraph.cli.console import err, out, print_sentence, print_written
 from evengraph.cli.opening import check_names
-from evengraph.cli.options import OWN_FILES, Align, Columns, column_options, former
+from evengraph.cli.options import OWN_FILES, Align, Columns, column_options
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -40,7 +40,6 @@ def explain(
         str | None, Option("--known-edges", help="Known edges table.", rich_help_panel=OWN_FILES)
     ] = None,
     details: Annotated[bool, Option("--details", help=HELP["details"])] = False,
-    label: Annotated[str | None, former("is not needed: labels come from the model")] = None,
 ) -> None:
     """Show which columns and labelled nodes a prediction rests on, and draw them."""
     check_names(model=model)

@@ -14,7 +14,6 @@ from evengraph.cli.options import (
     BENCHMARKS,
     Columns,
     Data,
-    DataRoot,
     Minority,
     Ratio,
     column_options,
@@ -51,7 +50,6 @@ def inspect(
     seed: Annotated[int, typer.Option(help="Seed for drawing these labels.")] = 5,
     hops: Annotated[int, typer.Option(help="Largest distance from labelled nodes to report.")] = 4,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    data_root: DataRoot = None,
     to: Annotated[
         Path | None, typer.Option("--out", help="Folder for inspect.json and inspect.html.")
     ] = None,
@@ -77,7 +75,7 @@ def inspect(
         else:
             out.print(wing("disk").packed_view(packed))
         return
-    source = open_data(data, data_root, columns)
+    source = open_data(data, columns)
     options = {"minority": minority, "ratio": ratio}
     given = {name: value for name, value in options.items() if value is not None}
     graph, seen = _visible_labels(source.graph, labelled, split_name, given, seed)

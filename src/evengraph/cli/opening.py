@@ -59,7 +59,6 @@ def check_names(
 
 def open_data(
     data: str,
-    root: Path | None,
     columns: Columns,
     *,
     on_disk: bool = False,
@@ -92,7 +91,7 @@ def open_data(
                 f"./{data} for a folder of that name."
             )
         with err.status(f"loading {escape(data)}"):
-            return open_dataset(data, root=root)
+            return open_dataset(data)
     arguments = split_lists(columns)
     with err.status(f"reading {escape(data)}"):
         try:

@@ -14,7 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
-from typer import Argument, CallbackParam, Option
+from typer import Argument, Option
 from typer.models import OptionInfo
 
 from evengraph.core.errors import unknown
@@ -260,20 +260,6 @@ HELP = {
 }
 
 
-def former(what: str) -> Any:
-    """An option that is accepted and not listed; a hint says what became of it."""
-
-    def hint(context: CallbackParam, value: Any) -> Any:
-        from evengraph.cli.console import err
-
-        if value is not None:
-            err.print(f"Hint: {context.opts[0]} {what}.", soft_wrap=True)
-        return value
-
-    return Option(hidden=True, callback=hint)
-
-
-DataRoot = Annotated[Path | None, former("is now the variable EVENGRAPH_DATA")]
 Device = Annotated[str, Option(help="auto, cpu, cuda or cuda:1.")]
 Minority = Annotated[int | None, Option(help=HELP["minority"], rich_help_panel=BENCHMARKS)]
 Ratio = Annotated[float | None, Option(help=HELP["ratio"], rich_help_panel=BENCHMARKS)]

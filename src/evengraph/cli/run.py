@@ -16,7 +16,6 @@ from evengraph.cli.options import (
     CostAlarm,
     CostMiss,
     Data,
-    DataRoot,
     Device,
     Memory,
     Minority,
@@ -90,7 +89,6 @@ def run(
     settings: Settings = None,
     preset: Annotated[bool, Option(help=HELP["preset"], rich_help_panel=BENCHMARKS)] = True,
     device: Device = "auto",
-    data_root: DataRoot = None,
     to: Annotated[Path | None, Option("--out", help=HELP["out"])] = None,
     save: Annotated[Path | None, Option(help=HELP["save"])] = None,
     draw_map: Annotated[bool, Option("--map", help=HELP["map"])] = False,
@@ -141,9 +139,7 @@ def run(
     budget = parse_alerts(alerts)
     if on_disk or data not in DATASETS:
         where = str(ranks.device(device))
-        source = open_data(
-            data, data_root, columns, on_disk=on_disk, memory=memory, device=where, ranks=ranks
-        )
+        source = open_data(data, columns, on_disk=on_disk, memory=memory, device=where, ranks=ranks)
     split = split_name or ("step" if source is None else source.default_split)
     once = split in ("given", "bytime") and len(names) == 1
     given_splits = splits is not None
@@ -160,7 +156,7 @@ def run(
     presets = _presets(data, source, split, protocol, names) if preset else {}
     methods = {name: METHODS[name](**{**presets.get(name, {}), **params[name]}) for name in names}
     if source is None:  # mistakes in the options show before a graph is loaded
-        source = open_data(data, data_root, columns)
+        source = open_data(data, columns)
     else:
         show_classes(source)
     plan = RunPlan(

@@ -19,7 +19,6 @@ from evengraph.cli.opening import check_names
 from evengraph.cli.options import (
     Columns,
     Data,
-    DataRoot,
     column_options,
     complete_data,
     complete_method,
@@ -69,7 +68,6 @@ def suggest(
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     curve: Annotated[bool, typer.Option(help="Estimate what more labels would bring.")] = True,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    data_root: DataRoot = None,
     to: Annotated[Path | None, typer.Option("--out", help="CSV file to write to.")] = None,
 ) -> None:
     """Suggest which nodes to label next, with reasons, and what more labels would bring."""
@@ -89,7 +87,7 @@ def suggest(
     with err.status(f"reading {escape(data)}"):
         names, arguments = _split(classes), split_lists(columns)
         if data in DATASETS and not columns:
-            pool = Pool.open(load(data, root=data_root), classes=names)
+            pool = Pool.open(load(data), classes=names)
         else:
             pool = Pool.open(data, known=known, classes=names, **arguments)
     if labelled is not None:
@@ -201,7 +199,6 @@ def desk(
     open_page: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
     ] = True,
-    data_root: DataRoot = None,
 ) -> None:
     """Label nodes in the browser, the most useful first, while a model learns from them."""
     check_names(data)
@@ -227,7 +224,7 @@ def desk(
 
         if model is None:
             arguments = split_lists(columns)
-            nodes = open_nodes(data, arguments, classes=_split(classes), root=data_root)
+            nodes = open_nodes(data, arguments, classes=_split(classes))
         else:
             table_model = TableModel.load(model)
             columns.pop("label", None)  # the model knows it

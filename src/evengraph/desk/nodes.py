@@ -76,15 +76,13 @@ class DeskNodes:
         return found
 
 
-def open_nodes(
-    data: str, columns: Mapping[str, Any], *, classes: Sequence[str] = (), root: Path | None = None
-) -> DeskNodes:
+def open_nodes(data: str, columns: Mapping[str, Any], *, classes: Sequence[str] = ()) -> DeskNodes:
     """Open a data set, or tables with few labels or none; `columns` is as in `open_graph`.
 
     A label column that does not exist yet is started, if its classes are given.
     """
     if data in DATASETS:
-        return _of_source(open_dataset(data, root=root), None)
+        return _of_source(open_dataset(data), None)
     table, label = read_nodes_table(data), columns.get("label")
     names = None if table is None or label is None else _names(table, columns)
     if names is None or names.nunique() >= 2:

@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from evengraph.cli.console import StageLines, err, out, print_notes, print_written
 from evengraph.cli.opening import check_folder, written
-from evengraph.cli.options import COLUMN_HELP, Columns, DataRoot, column_options, complete_data
+from evengraph.cli.options import COLUMN_HELP, Columns, column_options, complete_data
 
 if TYPE_CHECKING:
     from evengraph.disk.packed_graph import Progress
@@ -54,7 +54,6 @@ def pack(
     dtype: Annotated[
         str, typer.Option(help="Type of the features: float32 or float16.")
     ] = "float32",
-    data_root: DataRoot = None,
 ) -> None:
     """Convert a graph, even one larger than memory, to a folder that all commands take."""
     from evengraph.core.machine import format_size
@@ -76,7 +75,6 @@ def pack(
             "known": known,
             "memory": memory,
             "dtype": dtype,
-            "root": data_root,
             "edges": edges,
         }
         paths = data[0] if len(data) == 1 else data

@@ -244,7 +244,6 @@ def pack(
     memory: str | int | None = None,
     dtype: str = "float32",
     drop: Sequence[str] = (),
-    root: Path | None = None,
     progress: Progress = no_progress,
     **columns: Any,
 ) -> PackedGraph:
@@ -267,7 +266,6 @@ def pack(
         memory: How much memory to use, such as `4GB`. Default: half of what is available.
         dtype: float32 or float16, of the features.
         drop: Columns of nodes or edges to leave out.
-        root: Folder of data sets.
         progress: Called with the name of a stage and the share of it that is done.
         columns: The column arguments of `from_frames`.
     """
@@ -281,7 +279,7 @@ def pack(
     if tables is None:
         if earlier is not None:
             raise ValueError(f"like and known are for tables in Parquet or CSV files, got {data}.")
-        return _pack_in_memory(data, path, edges, dtype, root, drop=drop, **columns)
+        return _pack_in_memory(data, path, edges, dtype, drop=drop, **columns)
     packer = TablePacker(
         nodes=tables[0],
         edges=tables[1],
@@ -336,11 +334,11 @@ def _find_tables(
 
 
 def _pack_in_memory(
-    data: Any, path: str | Path, edges: Any, dtype: str, root: Path | None, **columns: Any
+    data: Any, path: str | Path, edges: Any, dtype: str, **columns: Any
 ) -> PackedGraph:
     """Pack a data set, or a user's graph that is no table in Parquet or CSV files."""
     if isinstance(data, str) and data in DATASETS:
-        graph = load(data, root=root)
+        graph = load(data)
         return pack_graph(graph, path, dtype=dtype, source={"data": data}, name=data, notes=[])
     tables = open_graph(data, edges=edges, **columns)
     notes: list[str] = list(tables.notes)

@@ -24,7 +24,6 @@ from rich.progress import (
 
 from evengraph.cli.console import err, out, print_notes, print_written, typed_command
 from evengraph.cli.options import (
-    DataRoot,
     Device,
     complete_data_set,
     complete_experiment,
@@ -84,7 +83,6 @@ def reproduce(
     release: Annotated[
         bool, typer.Option("--release", help="Take over runs claimed by a process that has died.")
     ] = False,
-    data_root: DataRoot = None,
 ) -> None:
     """Run the paper's tables and figures, or your own experiments; resumes if interrupted."""
     if jobs is not None and jobs < 1:
@@ -113,9 +111,7 @@ def reproduce(
         for name in names
     ]
     executor = choose_executor(engine, str(pick_device(device)), workers=jobs, address=address)
-    _run_experiments(
-        specs, store, executor, inputs=inputs, root=data_root, retry=retry, release=release
-    )
+    _run_experiments(specs, store, executor, inputs=inputs, retry=retry, release=release)
 
 
 def _show_finished(path: Path, inputs: Mapping[str, str]) -> bool:
@@ -161,7 +157,6 @@ def _run_experiments(
     executor: Executor,
     *,
     inputs: Mapping[str, str],
-    root: Path | None,
     retry: bool,
     release: bool,
 ) -> None:
@@ -171,7 +166,7 @@ def _run_experiments(
     from evengraph.methods import METHODS
 
     with err.status("loading graphs"):
-        check(specs, root)
+        check(specs)
     store = Store(path)
     if retry and (again := store.forget("failed")):
         err.print(f"{again} failed runs are tried again.")
@@ -185,7 +180,7 @@ def _run_experiments(
             reproduce(
                 specs,
                 store,
-                partial(run_stored, store=path, executor=executor, root=root),
+                partial(run_stored, store=path, executor=executor),
                 on_row=on_row,
                 on_round=on_round,
                 on_wait=partial(_print_holders, waited={}),

@@ -77,13 +77,13 @@ def reproduce(
             store.save_experiment(spec.name, content)
 
 
-def check(specs: Sequence[Spec], root: Path | None = None) -> None:
+def check(specs: Sequence[Spec]) -> None:
     """Make one split per setting, so that a mistake shows before hours of training."""
     setups = [setup for spec in specs for setup in spec.setups]
     for setup in {(setup.name, str(setup.fields)): setup for setup in setups}.values():
         protocol = SPLITS[setup.imbalance](**setup.fields)
         try:
-            protocol(NamedGraph(setup.dataset, root).load(), seed=specs[0].seeds[0])
+            protocol(NamedGraph(setup.dataset).load(), seed=specs[0].seeds[0])
         except ValueError as error:
             raise ValueError(f"{setup.name} cannot be set up: {error}") from None
 
@@ -306,14 +306,13 @@ def run_stored(
     *,
     store: Path,
     executor: Executor,
-    root: Path | None = None,
 ) -> None:
     """Run what a store lacks and no other process is running; `on_row` gets each stored row."""
     journal = StoreJournal(store, executor.device)
     jobs = []
     for spec in specs:
         try:
-            jobs.append(resolve(spec, root))
+            jobs.append(resolve(spec))
         except Exception as error:
             reason = f"{type(error).__name__}: {error}".splitlines()[0]
             if Store(store).claim([spec]):
@@ -333,11 +332,11 @@ class StoredJob(Job):
     spec: JobSpec
 
 
-def resolve(spec: JobSpec, root: Path | None = None) -> StoredJob:
+def resolve(spec: JobSpec) -> StoredJob:
     """Look up what a spec names; equal protocols are one object, so that jobs share splits."""
     return StoredJob(
         label=spec.key,
-        graph=NamedGraph(spec.dataset, root),
+        graph=NamedGraph(spec.dataset),
         protocol=_protocol(spec.imbalance, tuple(spec.imbalance_fields.items())),
         method=METHODS[spec.method](**METHODS[spec.method].current_params(spec.method_fields)),
         seed=spec.seed,

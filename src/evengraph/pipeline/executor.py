@@ -49,15 +49,14 @@ class NamedGraph:
     """A data set by its name; every process loads it once."""
 
     name: str
-    root: Path | None = None
 
     def load(self) -> Data:
-        return _load_once(self.name, self.root)
+        return _load_once(self.name)
 
 
 @cache
-def _load_once(name: str, root: Path | None) -> Data:
-    return load(name, root=root)
+def _load_once(name: str) -> Data:
+    return load(name)
 
 
 class LoadedGraph:

@@ -108,9 +108,9 @@ def tables_of(task: Task, source: GraphSource) -> TableGraph | None:
     return replace(tables, graph=task.graph, encoder=encoder, columns=columns)
 
 
-def open_dataset(name: str, *, root: Path | None = None) -> GraphSource:
+def open_dataset(name: str) -> GraphSource:
     """Load one of evengraph's data sets."""
-    return GraphSource(name=name, graph=load(name, root=root), data=name)
+    return GraphSource(name=name, graph=load(name), data=name)
 
 
 def open_source(data: Any, edges: Any = None, **columns: Any) -> GraphSource:
