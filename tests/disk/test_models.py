@@ -363,7 +363,7 @@ def test_the_death_of_a_process_ends_the_others_and_the_next_start_resumes(
     error, dead = run_ranks(tmp_path / "ranks", fit_and_die, tmp_path / "graph", method, 0, limits)
     assert dead is None
     assert str(error) == (
-        "Of the 2 processes of this run another one has ended; start all of them again to resume."
+        "Another of this run's 2 processes stopped. Restart all of them to resume."
     )
     (saved,) = (tmp_path / "graph" / "propagated").glob("training-*.pt")
     epochs = torch.load(BytesIO(saved.read_bytes()[CHECKSUM:]))["history"]["loss"]

@@ -189,8 +189,7 @@ def joined_ranks() -> Iterator[Ranks]:
         if not is_lost(error):
             raise
         raise LostRankError(
-            f"Of the {ranks.size} processes of this run another one has ended; start all of them "
-            "again to resume."
+            f"Another of this run's {ranks.size} processes stopped. Restart all of them to resume."
         ) from None
     finally:
         if not outer:
