@@ -154,6 +154,7 @@ class Auto(Method):
             nodes = torch.cat([task.val_nodes for task in race.tasks])
             rows = weighted_mean(shares, [trial.held_out for trial in trials])
             self.held_out_ = nodes, rows, race.task.train | race.task.val
+            self._learns_from(self.held_out_[2], race.task.graph)
 
     def refitted(self, task: Task, *, seed: int) -> Method:
         """The selected methods, fitted again to the labels of another task; their weights stay."""

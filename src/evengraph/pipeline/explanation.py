@@ -236,13 +236,13 @@ class _Column(NamedTuple):
 
 
 def _table_columns(names: Sequence[str], encoder: FeatureEncoder | None) -> list[_Column]:
-    """The columns behind the features; the features of a category are one column."""
+    """The columns behind the features; those of a category are one column, as of a date."""
     found: list[_Column] = []
     for one in () if encoder is None else (*encoder.columns, *encoder.structural):
         first = sum(len(column.features) for column in found)
         features = tuple(range(first, first + len(one.names)))
-        if isinstance(one, Category):
-            found.append(_Column(one.column, features))
+        if isinstance(one, Category | Date):
+            found.append(_Column(one.column, features, one if isinstance(one, Date) else None))
         else:
             number = one if isinstance(one, Number) else None
             found += [_Column(names[feature], (feature,), number) for feature in features]
@@ -433,7 +433,9 @@ class Explainer:
             degrees = np.diff(distances.matrix.indptr)
             return column.name, _median(degrees[rows]), _median(degrees)
         name = column.name
-        if len(column.features) > 1:  # a category: its value, or that of the neighbours that counts
+        if isinstance(column.encoder, Date):  # its cycles are read with it
+            key = column.features[0]
+        elif len(column.features) > 1:  # a category: its value, or the neighbours' that counts
             if of == OWN:
                 own = self.bare.x[distances.node, list(column.features)].cpu()
                 key = column.features[int(own.argmax())] if own.max() > 0 else -1
@@ -444,9 +446,8 @@ class Explainer:
         values = self.bare.x[:, key].double().cpu().numpy()
         if column.encoder is not None:
             read = column.encoder.decode(values)
-            if isinstance(column.encoder, Date):
-                return name, _median(read[rows], date=True), _median(read, date=True)
-            return name, _median(read[rows]), _median(read)
+            date = isinstance(column.encoder, Date)
+            return name, _median(read[rows], date), _median(read, date)
         if np.isin(values, (-1, 0, 1)).all():
             value = "yes" if len(rows) and values[rows[0]] > 0 else "no"
             if of == OTHERS:

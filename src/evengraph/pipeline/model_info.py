@@ -284,10 +284,11 @@ class Refit(NamedTuple):
     train_before: int
 
     @classmethod
-    def of(cls, task: Task) -> Refit:
-        """What refitting after a task uses."""
-        full = all_labels(task)
-        return cls(int(full.train.sum()), int(task.val.sum()), int(task.train.sum()))
+    def of(cls, task: Task, held_out: Tensor) -> Refit:
+        """What refitting after a task uses; folds hold more nodes out, and learn from all."""
+        full, val = all_labels(task), int(task.val.sum())
+        extra = val if int(held_out.sum()) > val else 0
+        return cls(int(full.train.sum()) + extra, val - extra, int(task.train.sum()) + extra)
 
 
 def all_labels(task: Task) -> Task:

@@ -237,7 +237,7 @@ class Selection:
         return {
             "seed": record.seed,
             "reason": self.reason,
-            "refit": Refit.of(task)._asdict() if refit else None,
+            "refit": Refit.of(task, held_out)._asdict() if refit else None,
             "validation": risk.nodes,
             "abstention": [level._asdict() for level in levels],
         }

@@ -65,6 +65,7 @@ def assess(
     task, disk = fitted.task, source.disk
     (encoder, columns), data = source.encoding(task), source.data
     sizes = source.graph if disk is None else disk.packed
+    learnt = Refit.of(task, fitted.method.held_out(task))
     again = _fit_again(fitted) if refit else None
     last, full = (fitted, task) if again is None else (again, all_labels(task))
     held_out = last.method.held_out(full)
@@ -86,7 +87,7 @@ def assess(
         sets=share_sets(labels, calibrator(rows)),
         test={k: v if isfinite(v) else None for k, v in mean.items()},
         trained_on=None if data is None else TrainedOn(data, dict(source.columns)),
-        refit=None if again is None else Refit.of(task),
+        refit=None if again is None else learnt,
         statistics=None
         if disk is not None
         else TrainingStatistics.of(
@@ -96,7 +97,7 @@ def assess(
         counts={
             "nodes": int(sizes.num_nodes),
             "edges": int(sizes.num_edges) // 2,
-            "validation": int(task.val.sum()),
+            "validation": learnt.validation,
             "test": int(task.test.sum()),
         },
         confusion=torch.tensor([record.decided for record in records]).sum(0).tolist(),

@@ -114,11 +114,11 @@ def _training(about: Mapping[str, Any], counts: Sequence[int]) -> list[str]:
     learnt = sum(counts) if (before := number(refit.get("train_before"))) is None else before
     text = f"Labels: {integer(learnt)} for training"
     if sizes:
-        nodes, edges, held_out, test = (
-            integer(sizes.get(name)) for name in ("nodes", "edges", "validation", "test")
-        )
+        nodes, edges, test = (integer(sizes.get(name)) for name in ("nodes", "edges", "test"))
         lines.append(f"Graph: {nodes} nodes, {edges} edges.")
-        text += f", {held_out} for validation, {test} for testing"
+        held_out = number(sizes.get("validation"))
+        text += f", {integer(held_out)} for validation" if held_out else " and, in folds, validation"
+        text += f", {test} for testing"
     lines.append(f"{text}.")
     if refit:
         text = f"After testing, retrained on {integer(refit.get('train'))} labels, including the "

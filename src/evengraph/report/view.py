@@ -336,10 +336,12 @@ class ResultView:
         flagged, found = (number(lookup(chosen, 0, key)) for key in ("flagged", "found"))
         if not (nodes and size and share and flagged) or abs(share - size / nodes) < 1e-6:
             return []
-        wrong = 1 - (found or 0.0) / flagged
+        right = min(found or 0.0, flagged)
+        value, ends = Hits(right, size, flagged).share(flagged - right, flagged)
+        between = "" if ends is None else f" ({ends[0]:.0f}% to {ends[1]:.0f}%)"
         return [
             f"These counts are of labels as collected: with {percentage(share, 1)} {name} among "
-            f"all nodes, {wrong:.0%} of the alarms would be false."
+            f"all nodes, {value:.0f}% of the alarms{between} would be false."
         ]
 
     @property
@@ -395,6 +397,14 @@ class ResultView:
     def threshold(self) -> str:
         """The threshold of the model, what it did, and why those of the tests are others."""
         text = str(lookup(self.content, "decision", "words"))
+        options = items(self.content, "decision", "options")
+        prices = [number(lookup(row, "cost")) for row in options]
+        used = [p for p, row in zip(prices, options, strict=True) if lookup(row, "chosen")]
+        if used and used[0] is not None and any(p is not None and p < used[0] for p in prices):
+            text += (
+                " With costs it follows from the probabilities: one that was cheaper on these "
+                "nodes may be luck."
+            )
         found = [number(lookup(run, "decision", "threshold")) for run in self.runs]
         shown = ", ".join(dict.fromkeys(f"{one:.3g}" for one in found if one is not None))
         if not shown or f"is {shown}, " in text:

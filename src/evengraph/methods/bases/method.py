@@ -299,13 +299,16 @@ class Method(ABC):
         self.details_ = dict[str, Any]()
         self.summary_: Sequence[str] = ()  # of the fit, a sentence each; empty for most methods
         self.notes_: Sequence[str] = ()  # what went otherwise than expected, a sentence each
-        nodes = task.train.nonzero().squeeze(1)  # a copy: the caller's masks may change later
-        rows, known = nodes.split(2**12), of_rows(task.graph)
-        # of a graph on disk, x is one number until it is indexed
-        parts = [feature_signatures(task.graph.x[some].detach()[:, known]) for some in rows]
-        signatures = torch.cat(parts)
-        self.labelled_ = Labelled(nodes, task.graph.y[nodes], signatures)
+        self._learns_from(task.train, task.graph)
         self._callbacks, self._ranks, self._checkpoint = (), ALONE, None
+
+    def _learns_from(self, labelled: Tensor, graph: Data) -> None:
+        """Remember the nodes whose labels are learnt from, a mask."""
+        nodes = labelled.nonzero().squeeze(1)  # a copy: the caller's masks may change later
+        rows, known = nodes.split(2**12), of_rows(graph)
+        # of a graph on disk, x is one number until it is indexed
+        signatures = torch.cat([feature_signatures(graph.x[r].detach()[:, known]) for r in rows])
+        self.labelled_ = Labelled(nodes, graph.y[nodes], signatures)
 
     def _memory_needed(self, task: Task) -> float | None:
         """Bytes that fitting takes, about, besides the graph itself; None if that is not known.
