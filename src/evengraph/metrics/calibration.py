@@ -13,7 +13,7 @@ from torch.nn.functional import one_hot
 MIN_NODES = 30  # held-out nodes in all for probabilities
 MIN_PER_CLASS = 10  # held-out nodes of a class for its probability to be one
 SMALLEST = 1e-8  # probability; less is a saturated softmax, which says nothing of how sure it is
-SPREAD = 0.5  # of the prior of log temperature, which is centred on 1
+SPREAD = 1.0  # of the prior of log temperature, which is centred on 1
 
 
 @dataclass(frozen=True, kw_only=True)
