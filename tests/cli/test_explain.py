@@ -12,13 +12,13 @@ def test_a_prediction_is_explained_and_drawn(model, shop, capsys):
     shown = capsys.readouterr().out
     for word in ("a-003: ", "neighbours, labelled among them: ", "amount", "usual", "Check: "):
         assert word in shown
-    for word in ("bias", "logit", "layer 2"):
+    for word in ("bias", "logit"):
         assert word not in shown
     assert "Bars to the right support" in (shop / "why.svg").read_text()
     capsys.readouterr()
     assert call("explain", "model", "a-003", "--details") == 0
     shown = capsys.readouterr().out
-    for word in ("bias: what average nodes get", "sum: logit of", "layer 2"):
+    for word in ("bias: what average nodes get", "sum: logit of"):
         assert word in shown
 
 

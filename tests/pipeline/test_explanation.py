@@ -64,32 +64,30 @@ def test_the_parts_sum_to_the_margin(name, node):
         assert found.margin == pytest.approx(margin, abs=1e-3, rel=1e-3)
     total = found.from_itself + found.from_labelled + found.from_unlabelled + found.bias
     assert total == pytest.approx(found.margin, abs=1e-6)
-    assert sum(found.by_class) == pytest.approx(found.from_labelled, abs=1e-6)
-    columns = sum(part.contribution for part in found.columns) + found.other_columns
-    assert columns + found.bias == pytest.approx(found.margin, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", ["gcn", "unignn", "unison", "logistic", "boosting"])
-def test_columns_and_nodes_have_the_same_sum(name):
+def test_reasons_and_nodes_have_the_same_sum(name):
     found = explain(fitted(name), GRAPH, 7, top=1000, feature_names=NAMES)
-    assert abs(found.other_columns) < 1e-4
-    own = [part for part in found.columns if part.origin == "own"]
-    assert sum(part.contribution for part in own) == pytest.approx(found.from_itself, abs=1e-4)
-    assert all(part.name == f"c{part.column}" for part in found.columns)
+    total = sum(one.contribution for one in found.reasons)
+    assert total + found.bias == pytest.approx(found.margin, abs=1e-4)
+    own = [one for one in found.reasons if one.of == "own"]
+    assert sum(one.contribution for one in own) == pytest.approx(found.from_itself, abs=1e-4)
+    assert {one.name for one in found.reasons} <= set(NAMES)
 
 
 @pytest.mark.parametrize("name", ["boosting", "logistic"])
-def test_the_degree_is_a_column_with_a_name(name):
+def test_the_degree_is_a_reason_with_a_name(name):
     method = fitted(name, hops=2, degree=True)
     found = explain(method, GRAPH, 7, top=1000, feature_names=NAMES)
     values = method.predict_proba(GRAPH)[7].double().sort(descending=True).values.log()
     assert found.margin == pytest.approx(float(values[0] - values[1]), abs=1e-4)
-    assert {part.name for part in found.columns} <= {*NAMES, "log degree"}
+    assert {one.name for one in found.reasons} <= {*NAMES, "number of neighbours"}
 
 
 def test_without_a_split_trees_have_their_baseline_alone():
     found = explain(fitted("boosting", max_epochs=0), GRAPH, 7)
-    assert found.columns == ()
+    assert found.reasons == ()
     assert found.margin == pytest.approx(found.bias)
 
 
@@ -116,8 +114,8 @@ def test_a_constant_in_the_features_belongs_to_the_bias():
     moved = Data(x=GRAPH.x + 0.05, edge_index=GRAPH.edge_index)
     method = fitted("logistic")
     one, other = (explain(method, graph, 7, task=TASK, top=99) for graph in (GRAPH, moved))
-    expected = [(part.column, pytest.approx(part.contribution, abs=1e-5)) for part in one.columns]
-    assert [(part.column, part.contribution) for part in other.columns] == expected
+    expected = [(part.title, pytest.approx(part.contribution, abs=1e-5)) for part in one.reasons]
+    assert [(part.title, part.contribution) for part in other.reasons] == expected
     assert other.bias != pytest.approx(one.bias, abs=0.002)
 
 
@@ -135,24 +133,10 @@ def test_labelled_nodes_are_those_of_training():
         assert (one.label == found.about) == (one.contribution > 0)  # no other class supports it
 
 
-def test_the_clusters_that_the_node_is_in():
-    method = fitted("unignn")
-    found = explain(method, GRAPH, 7)
-    assert [one.layer for one in found.clusters] == [1, 2]
-    for one in found.clusters:
-        members = method.net_.get_buffer(f"clusters_{one.layer - 1}") == one.cluster
-        assert members[7]
-        assert one.size == int(members.sum())
-        known = GRAPH.y[members & TASK.train]
-        assert list(one.labelled) == torch.bincount(known, minlength=3).tolist()
-
-
 def test_a_plain_network_hears_two_steps_far():
     found = explain(fitted("gcn"), GRAPH, 7, top=1000)
     assert found.labelled
     assert all(one.distance <= 2 for one in found.labelled)
-    assert found.clusters == ()
-    assert explain(fitted("unignn", encoders="structural"), GRAPH, 7).clusters == ()
 
 
 @pytest.mark.parametrize("name", ["unignn", "oversampling", "lte4g"])
@@ -161,7 +145,6 @@ def test_a_loaded_model_explains_the_same(name, tmp_path):
     method.save(tmp_path / "model")
     one, other = (explain(m, GRAPH, 7).as_dict() for m in (method, load_model(tmp_path / "model")))
     assert one["labelled"] == other["labelled"]
-    assert one["clusters"] == other["clusters"]
     assert one["margin"] == other["margin"]
     json.dumps(one, allow_nan=False)
 

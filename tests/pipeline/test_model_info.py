@@ -511,7 +511,9 @@ def test_labels_outside_validation_are_for_training():
     assert full.val.equal(task.val)
     assert not full.test.any()
     assert full.train.equal((task.graph.y >= 0) & ~task.val)
-    assert Refit.of(task) == (int(full.train.sum()), int(task.val.sum()), int(task.train.sum()))
+    train, val, before = int(full.train.sum()), int(task.val.sum()), int(task.train.sum())
+    assert Refit.of(task, task.val) == (train, val, before)
+    assert Refit.of(task, task.train | task.val) == (train + val, 0, before + val)  # of folds
 
 
 NODES = pandas.DataFrame(

@@ -161,7 +161,7 @@ def test_the_verdict_on_two_classes_is_about_the_threshold():
     uneven = DECISION | {"options": [OPTION], "ranking": RANKED | {"share": 0.01}}
     assert ResultView(make_fraud() | {"decision": uneven}).verdict[2] == (
         "These counts are of labels as collected: with 1.0% fraud among all nodes, 60% of the "
-        "alarms would be false."
+        "alarms (42% to 75%) would be false."
     )
     old = ResultView(make_fraud() | {"decision": None})
     assert old.average_precision == [

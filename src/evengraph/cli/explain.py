@@ -70,6 +70,8 @@ def explain(
             raise
         raise ValueError(f"{error} A new one? Name --new-nodes and --new-edges.") from None
     show_explanation(explanation, details)
+    if (found := table_model.info.calibrator) is not None and not all(found.reliable):
+        print_sentence(escape(found.describe(table_model.classes_)))
     if to is not None:
         write_atomic(draw_explanation(explanation.as_dict(), explanation.ids).encode(), to)
         print_written(to)
@@ -105,9 +107,7 @@ def show_explanation(explanation: Explanation, details: bool = False) -> None:
 
 
 def _show_details(explanation: Explanation) -> None:
-    """Print the parts that the margin is the sum of, by nodes, columns and clusters."""
-    from evengraph.report.terminal import plain_table
-
+    """Print the parts that the margin is the sum of, by nodes."""
     parts = {
         "the node itself": explanation.from_itself,
         "labelled nodes": explanation.from_labelled,
@@ -120,20 +120,6 @@ def _show_details(explanation: Explanation) -> None:
     out.print()
     for origin, value in parts.items():
         out.print(f"  {value:+z8.2f}  {escape(origin)}", soft_wrap=True)
-    for cluster in explanation.clusters:
-        pairs = [(explanation.name(c), count) for c, count in enumerate(cluster.labelled) if count]
-        labelled = ", ".join(f"{count} {escape(name)}" for name, count in pairs)
-        out.print(
-            f"  layer {cluster.layer}: in a cluster of {cluster.size:,} nodes, labelled among "
-            f"them: {labelled or 'none'}"
-        )
-    if explanation.columns:
-        table = plain_table(("feature", "of", "adds"))
-        for part in explanation.columns:
-            table.add_row(escape(part.name), escape(part.origin), f"{part.contribution:+z.2f}")
-        table.add_row("all others", "", f"{explanation.other_columns:+z.2f}")
-        out.print()
-        out.print(table)
 
 
 def _influences(explanation: Explanation, about: str) -> Table:

@@ -89,7 +89,7 @@ def _show_suspects(
     with err.status("explaining"):
         graph = predictions.graph
         found = suspects(model.method_, nodes, scores, positive=positive, count=count, graph=graph)
-    table = plain_table(["", "id", f"p({escape(name)})", "speaks for it"])
+    table = plain_table(["", "id", escape(heading(predictions.frame, name)), "speaks for it"])
     for rank, one in enumerate(found, start=1):
         shown = format_probability(one.probability)
         table.add_row(str(rank), escape(one.id), shown, escape("; ".join(one.reasons)))
@@ -106,7 +106,8 @@ def show_flags(found: NodePredictions, model: TableModel) -> None:
     name, shown = model.classes_[threshold.positive], format_probability(threshold.value)
     goal = "the most probable ones" if found.by_number else decision.rule.words
     print_sentence(
-        f"{int(frame['flagged'].sum()):>10,}  flagged: p({escape(name)}) is {shown} or more, {goal}"
+        f"{int(frame['flagged'].sum()):>10,}  flagged: {escape(heading(frame, name))} is {shown} "
+        f"or more, {goal}"
     )
     if decision.outcome is not None and not (found.by_number or found.shares):
         print_sentence(escape(decision.words(name)))
@@ -116,6 +117,11 @@ def show_flags(found: NodePredictions, model: TableModel) -> None:
             f"class is the argmax, flagged uses the tuned threshold; they differ for {differ:,} of "
             f"{len(frame):,} nodes: to find {escape(name)}, use flagged"
         )
+
+
+def heading(frame: Any, name: str) -> str:
+    """What the numbers of a class in predictions are: probabilities, or scores."""
+    return f"{'p' if f'p_{name}' in frame else 'score'}({name})"
 
 
 def format_probability(value: float) -> str:

@@ -264,7 +264,7 @@ def _save_model(
     selection: Selection, files: RunFiles, result: dict[str, Any], *, refit: bool
 ) -> bool:
     """Save the best model, and predict unlabelled nodes; returns whether it was trained again."""
-    from evengraph.cli.predict import write_predictions
+    from evengraph.cli.predict import heading, write_predictions
     from evengraph.methods.bases.saving import MAIN
     from evengraph.pipeline.table_model import TableModel
     from evengraph.report.view import ResultView
@@ -299,11 +299,10 @@ def _save_model(
         line, frame = written(path), model.predict_unlabelled()
         write_predictions(frame, path)
         if (name := ResultView(result).positive_name) is not None:
-            kind = "p" if f"p_{name}" in frame else "score"
             with err.status("explaining"):
                 found = [asdict(one) for one in model.most_likely(name)]
             nodes = [one | {"probability": float(one["probability"])} for one in found]
-            result["likeliest"] = {"class": name, "kind": f"{kind}({name})", "nodes": nodes}
+            result["likeliest"] = {"class": name, "kind": heading(frame, name), "nodes": nodes}
         out.print(f"{line}: {len(frame):,} unlabelled nodes", soft_wrap=True)
     return model.info.refit is not None
 

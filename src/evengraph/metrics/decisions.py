@@ -77,7 +77,7 @@ class Rule(NamedTuple):
         if self.costs is not None:
             miss, alarm = self.costs
             return f"the lowest cost (a miss costs {miss:g}, a false alarm {alarm:g})"
-        share = f"{100 * self.value:g}%"
+        share = f"{100 * self.value:.3g}%"
         return {
             "alerts": f"flagging {share} of the nodes",
             "precision": f"a precision of {share}",

@@ -12,17 +12,14 @@ from torch import Tensor
 from torch.nn.functional import pad
 from torch_geometric.data import Data
 
-from evengraph.fast.unignn import inputs_and_clusters
-from evengraph.methods import Auto, Boosting, LabelPropagation, Method, UniGNN, Unison
+from evengraph.methods import Auto, Boosting, LabelPropagation, Method, Unison
 from evengraph.ops.context import PLACE_COLUMNS
-from evengraph.ops.semantic import Clusters
 from evengraph.ops.sparse import Sparse, neighbour_averages, propagation_matrix, weighted_adjacency
 from evengraph.ops.trees import path_contributions
 
 OWN, OTHERS, PLACE, LABELS = "own", "others", "place", "labels"
 """Where a contribution comes from: features of the node itself, those of other nodes, the place of
 the node in the graph, the known labels around it. The last two have one column each."""
-MEAN_OF = {1: "mean of neighbours", 2: "mean of two hops"}
 LEAST = 1e-30  # keeps the logarithm finite where a class does not reach a node
 
 
@@ -36,9 +33,12 @@ class Contributions(NamedTuple):
 
     value: Tensor  # (), the sum of logits
     total: Tensor  # (N,)
-    clusters: tuple[Tensor, ...] = ()  # int64, (N,) per layer
     # (F,) per origin; where the degree is one of a method's columns it is the last, (F + 1,)
     columns: Mapping[str, Tensor] = {}
+
+    def on_cpu(self) -> Contributions:
+        columns = {origin: values.cpu().double() for origin, values in self.columns.items()}
+        return Contributions(self.value.cpu(), self.total.cpu().double(), columns)
 
 
 @singledispatch
@@ -118,15 +118,11 @@ def _boosting(method: Boosting, graph: Data, node: int, direction: Tensor) -> Co
     total = (torch.cat(columns, dim=1).t() * by_part.sum(1).unsqueeze(1)).sum(0)
     total[node] += others.sum()  # its place in the graph, and the labels around it
     value = method.baseline_ @ outputs + sums.sum()
-    hops, relations = range(1, 1 + method.hops), range(1, len(by_part) - method.hops)
-    names = [OWN, *(MEAN_OF.get(hop, f"mean {hop} hops away") for hop in hops)]
-    kinds = graph.relation_names if "relation_names" in graph else relations
-    names += [f"mean over {kind}" for kind in kinds if relations]
-    found = dict(zip(names, by_part, strict=True))
+    found = {OWN: by_part[0], OTHERS: by_part[1:].sum(0)}
     if others.numel():
         place, labels = others[:PLACE_COLUMNS].sum(), others[PLACE_COLUMNS:].sum()
         found |= {PLACE: place.reshape(1), LABELS: labels.reshape(1)}
-    return Contributions(value, total, columns=found)
+    return Contributions(value, total, found)
 
 
 @contributions.register
@@ -149,26 +145,7 @@ def _labels(method: LabelPropagation, graph: Data, node: int, direction: Tensor)
         total = slope * (spread[:, first] - spread[:, second])
     else:
         total = value * spread[:, first] / sums[first]
-    return Contributions(value, total, columns={LABELS: total.sum().reshape(1)})
-
-
-@contributions.register
-def _unignn(method: UniGNN, graph: Data, node: int, direction: Tensor) -> Contributions:
-    """Exact parts of a sum of a node's logits in a UniGNN, with clusters held fixed."""
-    net, inputs, find = inputs_and_clusters(method, graph)
-    clusters: list[Tensor] = []
-
-    def recorded(layer: int, embeddings: Tensor | Sparse) -> Clusters:
-        found = find(layer, embeddings)
-        clusters.append(found.assignment)
-        return found
-
-    with torch.no_grad():
-        net(inputs, recorded)
-    parts = gradient_times_input(
-        lambda x: method._logits(_with_features(graph, x))[node] @ direction, graph.x, node
-    )
-    return parts._replace(clusters=tuple(clusters))
+    return Contributions(value, total, {LABELS: total.sum().reshape(1)})
 
 
 def gradient_times_input(
@@ -181,7 +158,7 @@ def gradient_times_input(
         (gradient,) = torch.autograd.grad(value, leaf)
     parts = gradient * (leaf.detach() - leaf.detach().mean(0))
     columns = {OWN: parts[node], OTHERS: parts.sum(0) - parts[node]}
-    return Contributions(value.detach(), parts.sum(1), columns=columns)
+    return Contributions(value.detach(), parts.sum(1), columns)
 
 
 def _with_features(graph: Data, x: Tensor) -> Data:
@@ -218,7 +195,7 @@ def vote_shares(
 
 
 def weighted_sum(parts: Sequence[Contributions], weights: Sequence[float]) -> Contributions:
-    """Contributions to a weighted sum of values, without clusters."""
+    """Contributions to a weighted sum of values."""
     columns: dict[str, Tensor] = {}
     pairs = list(zip(parts, weights, strict=True))
     for part, weight in pairs:
@@ -228,4 +205,4 @@ def weighted_sum(parts: Sequence[Contributions], weights: Sequence[float]) -> Co
             columns[origin] = pad(one, (0, width - len(one))) + pad(other, (0, width - len(other)))
     value = torch.stack([weight * part.value.double() for part, weight in pairs]).sum()
     total = torch.stack([weight * part.total.double() for part, weight in pairs]).sum(0)
-    return Contributions(value, total, columns=columns)
+    return Contributions(value, total, columns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple
@@ -107,26 +107,6 @@ class Influence:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cluster:
-    """A cluster that holds the explained node."""
-
-    layer: int  # counted from 1
-    cluster: int  # its index
-    size: int  # number of nodes
-    labelled: tuple[int, ...]  # number of labelled nodes per class
-
-
-@dataclass(frozen=True, kw_only=True)
-class ColumnPart:
-    """The contribution of one column of the features."""
-
-    column: int  # its index
-    name: str
-    origin: str  # whose features: `own`, `others`, or a mean over neighbours
-    contribution: float  # to the margin; positive values support the explained class
-
-
-@dataclass(frozen=True, kw_only=True)
 class Reason:
     """What a column of the table contributes, with its value and the usual one in words."""
 
@@ -158,8 +138,8 @@ class Explanation:
 
     The margin, the logit of the class `about` minus that of the most probable other one, is the sum
     of the contributions of node features (`from_itself`, `from_labelled`, `from_unlabelled`) and of
-    `bias`, up to rounding. If no other class is possible, it is the logit itself. By columns, it is
-    the sum of `columns`, `other_columns` and `bias`.
+    `bias`, up to rounding, and so it is of all reasons and `bias`. If no other class is possible,
+    it is the logit itself.
 
     Labelled nodes count as evidence where they agree with their class: those of the explained class
     that support it, and others that oppose it. What the features of the rest add is part of
@@ -183,13 +163,9 @@ class Explanation:
     from_labelled: float  # what other labelled nodes contribute that agree with their class
     from_unlabelled: float  # all other nodes
     bias: float  # what average nodes get: the biases, and the mean of the features
-    by_class: tuple[float, ...]  # the contribution of the labelled nodes per class
     labelled: tuple[Influence, ...]  # those with the largest contributions, for or against
     reasons: tuple[Reason, ...]  # the largest, for or against
     check: Check | None  # of the largest reason; None if it cannot be taken away
-    columns: tuple[ColumnPart, ...]  # those with the largest contributions, for or against
-    other_columns: float  # of all other columns
-    clusters: tuple[Cluster, ...]  # that hold the node, one per layer
     neighbours: int
     neighbour_labels: tuple[int, ...]  # labelled neighbours per class
     class_names: tuple[str, ...]  # may be empty
@@ -216,8 +192,7 @@ class Explanation:
         plain = {item.name: getattr(self, item.name) for item in fields(self)}
         del plain["ids"]
         plain["id"] = self.id
-        for name in ("labelled", "columns", "clusters"):
-            plain[name] = [asdict(part) for part in plain[name]]
+        plain["labelled"] = [asdict(part) for part in self.labelled]
         plain["reasons"] = [{**asdict(one), "title": one.title} for one in self.reasons]
         plain["check"] = self.check and asdict(self.check)
         plain["neighbourhood"] = {
@@ -320,8 +295,8 @@ class Explainer:
         if other is not None:
             direction[other] = -1
         more = {"known": self._members} if isinstance(model, Auto) else {}
-        found = contributions(model, self.bare, node, direction.to(self.bare.x.device), **more)
-        parts = _on_cpu(found)
+        parts = contributions(model, self.bare, node, direction.to(self.bare.x.device), **more)
+        parts = parts.on_cpu()
         distances = Distances(self.bare.edge_index, size, node)
         agrees = (known >= 0) & ((known == first) == (parts.total > 0)) & (parts.total != 0)
         agrees[node] = False
@@ -329,7 +304,6 @@ class Explainer:
         listed: list[int] = agrees.nonzero().squeeze(1)[order[:top]].tolist()
         from_itself, total = float(parts.total[node]), float(parts.total.sum())
         from_labelled = float(parts.total[agrees].sum())
-        columns = _columns(parts.columns, [*self.names, "log degree"], top)
         reasons = self._reasons(parts, distances, top)
         known_reasons = [one for one in reasons if one.of == LABELS or one.features]
         checked = None
@@ -351,9 +325,6 @@ class Explainer:
             from_labelled=from_labelled,
             from_unlabelled=total - from_itself - from_labelled,
             bias=float(parts.value) - total,
-            by_class=tuple(
-                float(parts.total[agrees & (known == c)].sum()) for c in range(len(ranked))
-            ),
             labelled=tuple(
                 Influence(
                     node=one,
@@ -366,9 +337,6 @@ class Explainer:
             ),
             reasons=reasons,
             check=checked,
-            columns=columns,
-            other_columns=total - sum(part.contribution for part in columns),
-            clusters=_clusters(parts, known, node, len(ranked)),
             neighbours=len(near),
             neighbour_labels=tuple(counts[0].tolist()),
             class_names=model.class_names_,
@@ -391,12 +359,10 @@ class Explainer:
         """The largest contributions by column of the table, of the node and of those around it."""
         width = len(self.names) + 1  # the degree may be one
         sums = {OWN: torch.zeros(width).double(), OTHERS: torch.zeros(width).double()}
-        found = []
+        found: list[tuple[float, str, str, tuple[str, ...], tuple[int, ...]]] = []
         for origin, values in parts.columns.items():
-            if origin in (PLACE, LABELS):
-                words: tuple[str, ...] = ("", "")
-                if origin == LABELS:
-                    words = self._labels_near(distances)
+            if origin in REST:
+                words = self._labels_near(distances) if origin == LABELS else ("", "")
                 found.append((float(values), REST[origin], origin, words, ()))
             else:
                 sums[OWN if origin == OWN else OTHERS][: len(values)] += values
@@ -582,43 +548,6 @@ def _labels(model: Method, graph: Data, task: Task | None, labels: Tensor | None
     nodes, classes = model._known_labels(graph)
     result[nodes] = classes
     return result
-
-
-def _on_cpu(parts: Contributions) -> Contributions:
-    columns = {origin: values.cpu().double() for origin, values in parts.columns.items()}
-    clusters = tuple(assignment.cpu() for assignment in parts.clusters)
-    return Contributions(parts.value.cpu(), parts.total.cpu().double(), clusters, columns)
-
-
-def _columns(parts: Mapping[str, Tensor], names: Sequence[str], top: int) -> tuple[ColumnPart, ...]:
-    """The columns with the largest contributions."""
-    pairs = [
-        (origin, column, float(values[column]))
-        for origin, values in parts.items()
-        for column in values.abs().topk(min(top, values.numel())).indices.tolist()
-        if values[column] != 0
-    ]
-    pairs.sort(key=lambda pair: -abs(pair[2]))
-    return tuple(
-        ColumnPart(
-            column=column, name=REST.get(origin, names[column]), origin=origin, contribution=value
-        )
-        for origin, column, value in pairs[:top]
-    )
-
-
-def _clusters(
-    parts: Contributions, labels: Tensor, node: int, num_classes: int
-) -> tuple[Cluster, ...]:
-    clusters = []
-    for layer, assignment in enumerate(parts.clusters, 1):
-        members = assignment == assignment[node]
-        known = labels[members]
-        counts = torch.bincount(known[known >= 0], minlength=num_classes).tolist()
-        size, index = int(members.sum()), int(assignment[node])
-        one = Cluster(layer=layer, cluster=index, size=size, labelled=tuple(counts))
-        clusters.append(one)
-    return tuple(clusters)
 
 
 @dataclass(frozen=True, kw_only=True)

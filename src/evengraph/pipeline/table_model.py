@@ -264,24 +264,23 @@ class TableModel:
 
     def predict_unlabelled(self) -> Any:
         """What `predict` returns, for the nodes of the training tables that have no label."""
-        if self._training_tables is None or self._probabilities is None:
-            raise RuntimeError("Call fit first: a loaded model does not hold its training tables.")
+        new, known = self._unlabelled()
         model = self.method_, self.info, self.classes_
-        new = self._unlabelled(self._training_tables)
-        return predict_nodes(*model, new, probabilities=self._probabilities).frame
+        return predict_nodes(*model, new, probabilities=known).frame
 
     def most_likely(self, name: str, count: int = 10) -> list[Suspect]:
         """The unlabelled nodes of training that are most likely of a class, and why."""
-        if self._training_tables is None or self._probabilities is None:
-            raise RuntimeError("Call fit first: a loaded model does not hold its training tables.")
-        new, index = self._unlabelled(self._training_tables), self.classes_.index(name)
-        rows = self.info.calibrated(self._probabilities[new.rows].cpu())[:, index].numpy()
+        (new, known), index = self._unlabelled(), self.classes_.index(name)
+        rows = self.info.calibrated(known[new.rows].cpu())[:, index].numpy()
         return suspects(self.method_, new, rows, positive=index, count=count)
 
-    @staticmethod
-    def _unlabelled(tables: TableGraph) -> NewNodes:
+    def _unlabelled(self) -> tuple[NewNodes, Tensor]:
+        """Nodes of the training tables without a label, and what is predicted for all."""
+        tables, known = self._training_tables, self._probabilities
+        if tables is None or known is None:
+            raise RuntimeError("Call fit first: a loaded model does not hold its training tables.")
         nodes = NewNodes(tables=tables, rows=slice(None))
-        return nodes.without((tables.graph.y >= 0).cpu().numpy())
+        return nodes.without((tables.graph.y >= 0).cpu().numpy()), known
 
     def predict(
         self,

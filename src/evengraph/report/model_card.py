@@ -117,8 +117,8 @@ def _training(about: Mapping[str, Any], counts: Sequence[int]) -> list[str]:
         nodes, edges, test = (integer(sizes.get(name)) for name in ("nodes", "edges", "test"))
         lines.append(f"Graph: {nodes} nodes, {edges} edges.")
         held_out = number(sizes.get("validation"))
-        text += f", {integer(held_out)} for validation" if held_out else " and, in folds, validation"
-        text += f", {test} for testing"
+        text += f", {integer(held_out)} for validation, " if held_out else " and validation, "
+        text += f"{test} for testing"
     lines.append(f"{text}.")
     if refit:
         text = f"After testing, retrained on {integer(refit.get('train'))} labels, including the "

@@ -43,9 +43,8 @@ def _alarms(content: Mapping[str, Any], alarms: Mapping[str, Any]) -> Markup:
     ]
     expected = percentage(alarms.get("expected"), 1)
     text = f"On held-out nodes of training {expected} were flagged."
-    return page.table_section(
-        "Alarms", text, ("period", "nodes", "alarms", "share", "95% interval"), rows
-    )
+    heads = ("period", "nodes", "alarms", "share", "95% interval")
+    return page.table_section("Alarms", text, heads, rows, kind="figures rules")
 
 
 def _row(name: str, one: Mapping[str, Any]) -> Markup:
