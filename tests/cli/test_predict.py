@@ -108,7 +108,7 @@ def test_run_and_predict_name_the_same_threshold_and_what_it_does(two, shop, cap
     capsys.readouterr()
     predicted(shop, "few")
     shown = capsys.readouterr().out
-    assert f"p(fraud) is {chosen['threshold']:.3f} or more, flagging 10% of the nodes" in shown
+    assert f"score(fraud) is {chosen['threshold']:.3f} or more, flagging 10% of the nodes" in shown
     found, size = (round(chosen[name]) for name in ("found", "positives"))
     assert f"On {chosen['nodes']:.0f} held-out nodes it finds {found} of {size} fraud (" in shown
     for words, goal in (
