@@ -14,7 +14,7 @@ from evengraph.ops.semantic import prepare_clusters
 from evengraph.ops.sparse import Sparse, adjacency, propagation_matrix, to_scipy
 from evengraph.ops.structural import structural_adjacency
 from evengraph.pipeline import attribution
-from evengraph.testing.tasks import with_graph
+from evengraph.testing.contract import with_graph
 from small_graphs import (
     dense_adjacency,
     dense_semantic,

@@ -19,7 +19,7 @@ from evengraph.methods.bases.method import Committee, Method
 from evengraph.metrics.multiclass import validation_score
 from evengraph.pipeline.model_info import load_model
 from evengraph.testing import small_task
-from evengraph.testing.tasks import task_with, with_graph
+from evengraph.testing.contract import task_with, with_graph
 
 TASK = small_task()  # of a published protocol
 OPEN = replace(TASK, published=False)

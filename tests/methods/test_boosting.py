@@ -16,7 +16,7 @@ from evengraph.metrics.multiclass import validation_score
 from evengraph.ops.context import label_columns, place_columns
 from evengraph.ops.trees import separation
 from evengraph.pipeline.model_info import load_model
-from evengraph.testing.tasks import with_graph
+from evengraph.testing.contract import with_graph
 from small_graphs import graph_of, small_task
 
 

@@ -10,7 +10,7 @@ from evengraph.methods import Logistic
 from evengraph.methods import logistic as module
 from evengraph.metrics.multiclass import validation_likelihood, validation_score
 from evengraph.ops.features import Scaling
-from evengraph.testing.tasks import with_graph
+from evengraph.testing.contract import with_graph
 from small_graphs import normal, small_task, task_of
 
 

@@ -17,7 +17,7 @@ from evengraph.metrics.multiclass import stopping_score
 from evengraph.ops.pseudo import balanced_pseudo_labels
 from evengraph.pipeline.model_info import load_model
 from evengraph.pipeline.parameters import renamed_params
-from evengraph.testing.tasks import with_graph
+from evengraph.testing.contract import with_graph
 from small_graphs import normal, small_task
 
 

@@ -5,13 +5,12 @@ import signal
 import pytest
 import torch
 
-import evengraph as eg
 from evengraph.methods import unison as module
 from evengraph.methods.unison import Unison, vote_weights
 from evengraph.metrics.multiclass import validation_score
 from evengraph.nn.members import Members, Views
 from evengraph.pipeline.model_info import load_model
-from evengraph.testing.tasks import with_graph
+from evengraph.testing.contract import with_graph
 from small_graphs import small_task
 
 QUICK = {"max_epochs": 40, "hidden": 8}
@@ -176,10 +175,6 @@ def test_nodes_of_another_graph_are_predicted():
     model = Unison(**QUICK).fit(task, seed=0)
     one = task.graph.subgraph(torch.tensor([0]))
     assert model.predict_proba(one).shape == (1, task.num_classes)
-
-
-def test_it_is_at_the_top_level():
-    assert eg.Unison is Unison
 
 
 def test_relations_are_saved_with_the_model(tmp_path):

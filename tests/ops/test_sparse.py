@@ -156,7 +156,6 @@ def test_features_are_sparse_when_few_are_set():
     assert torch.equal(sparsify(words).matrix.to_dense(), words)
     words[:, :3] = 1
     assert sparsify(words) is words
-    assert isinstance(sparsify(words, sparse_below=0.5), Sparse)
     nothing, learnt = torch.zeros(3, 0), torch.zeros(2, 9, requires_grad=True)
     assert sparsify(nothing) is nothing
     assert sparsify(learnt) is learnt

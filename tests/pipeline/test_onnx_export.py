@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 import evengraph as eg
 from evengraph.pipeline.onnx_export import can_export, export_onnx, onnx_inputs
-from evengraph.testing.tasks import with_graph
+from evengraph.testing.contract import with_graph
 from small_graphs import small_task
 
 pytest.importorskip("onnx")

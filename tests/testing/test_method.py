@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from evengraph.methods import GCN, METHODS, LabelPropagation, Method
-from evengraph.testing import METHOD_CHECKS, check_method, method
-from evengraph.testing.tasks import VALID_TASKS, small_task
+from evengraph.testing import METHOD_CHECKS, check_method, contract
+from evengraph.testing.contract import VALID_TASKS, small_task
 
 
 @final
@@ -67,11 +67,11 @@ def test_what_a_method_declares_is_held_against_it():
 
 @pytest.mark.parametrize("other", [torch.tensor([1.0, 2.5]), torch.tensor([[1.0, 2.0]])])
 def test_conditions_and_the_same_bits(other):
-    method.expect(torch.tensor(True), "no")
+    contract.expect(torch.tensor(True), "no")
     values = torch.tensor([1.0, 2.0])
-    method.expect_equal(values, values.clone(), "differ")
+    contract.expect_equal(values, values.clone(), "differ")
     with pytest.raises(AssertionError, match="differ"):
-        method.expect_equal(values, other, "differ")
+        contract.expect_equal(values, other, "differ")
 
 
 @pytest.mark.parametrize(
@@ -85,20 +85,20 @@ def test_conditions_and_the_same_bits(other):
     ],
 )
 def test_rows_are_probabilities(values, message):
-    method.expect_probabilities(torch.tensor([[0.5, 0.5]]), 1, 2)
+    contract.expect_probabilities(torch.tensor([[0.5, 0.5]]), 1, 2)
     with pytest.raises(AssertionError, match=message):
-        method.expect_probabilities(values, 1, 2)
+        contract.expect_probabilities(values, 1, 2)
 
 
 def test_an_error_with_its_words():
     def fail():
         raise ValueError("top must be at least 0.")
 
-    assert method.expect_error(ValueError, "top", fail) == "top must be at least 0."
+    assert contract.expect_error(ValueError, "top", fail) == "top must be at least 0."
     with pytest.raises(AssertionError, match="does not contain 'node'"):
-        method.expect_error(ValueError, "node", fail)
+        contract.expect_error(ValueError, "node", fail)
     with pytest.raises(AssertionError, match="no ValueError was raised"):
-        method.expect_error(ValueError, "top", lambda: None)
+        contract.expect_error(ValueError, "top", lambda: None)
 
 
 def test_valid_tasks_are_what_they_are_called():

@@ -93,7 +93,7 @@ def render_overview(
     sections = [_section(results, f"experiment-{n}") for n, results in enumerate(experiments, 1)]
     paper = any(results.has_paper for results in experiments)
     cells = [cell for results in experiments for cell in results.cells]
-    criteria = " or ".join(sorted(set().union(*(cell.numbers.criteria for cell in cells))))
+    criteria = " or ".join(sorted(set().union(*(cell.criteria for cell in cells))))
     words = GLOSSARY | {"Selection": GLOSSARY["Selection"].format(criteria or "score")}
     words = {term: words[term] for term in words if paper or term not in ("Chance", "Paper")}
     glossary = page.glossary("How to read this page", words)

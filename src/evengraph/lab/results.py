@@ -51,13 +51,6 @@ class Estimate(NamedTuple):
         return self.interval or (self.mean, self.mean)
 
 
-class Numbers(NamedTuple):
-    """Values of runs in the order of their rows."""
-
-    metrics: Mapping[str, Sequence[float]]
-    criteria: set[str]  # what the validation scores are; rows that do not say it are Macro-F1
-
-
 @dataclass(frozen=True, kw_only=True)
 class Cell:
     """One cell of a table or point of a curve, with its runs."""
@@ -75,20 +68,22 @@ class Cell:
     scores: Mapping[str, Sequence[float]] | None = None  # of the runs, if no rows were read
 
     @cached_property
-    def _metrics(self) -> Mapping[str, Sequence[float]]:
-        """Values of every metric that all runs have, in their order; outcomes are slow to parse."""
-        return self.numbers.metrics if self.scores is None else self.scores
-
-    @cached_property
-    def numbers(self) -> Numbers:
-        """What tables and plots of all runs need; outcomes are slow to parse."""
-        outcomes = [dict(row.outcome.items()) for row in self.rows]
+    def _parsed(self) -> tuple[Mapping[str, Sequence[float]], set[str]]:
+        """Values of every metric that all runs have, in their order, and the `criteria`."""
+        outcomes = [dict(row.outcome.items()) for row in self.rows]  # slow
         metrics = [outcome["metrics"] for outcome in outcomes]
         names = [name for name in (metrics or [{}])[0] if all(name in one for one in metrics)]
-        return Numbers(
-            {name: array("d", (one[name] for one in metrics)) for name in names},
-            {str(o.get("criterion") or "Macro-F1") for o in outcomes},
-        )
+        values = {name: array("d", (one[name] for one in metrics)) for name in names}
+        return values, {str(o.get("criterion") or "Macro-F1") for o in outcomes}
+
+    @property
+    def _metrics(self) -> Mapping[str, Sequence[float]]:
+        return self._parsed[0] if self.scores is None else self.scores
+
+    @property
+    def criteria(self) -> set[str]:
+        """What the validation scores are; rows that do not say it have Macro-F1."""
+        return self._parsed[1]
 
     @property
     def size(self) -> int:

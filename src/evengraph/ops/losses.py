@@ -155,14 +155,12 @@ def inverse_class_weights(class_counts: Tensor, dtype: torch.dtype = torch.float
     return torch.where(counts > 0, 1 / counts.clamp(min=1), torch.zeros_like(counts))
 
 
-def effective_number_weights(
-    class_counts: Tensor, beta: float, dtype: torch.dtype = torch.float32
-) -> Tensor:
+def effective_number_weights(class_counts: Tensor, beta: float) -> Tensor:
     """One over the effective number of nodes of each class, (1 - beta ** n) / (1 - beta)."""
     # with `beta` 0 every class counts as one node, near 1 as n nodes; an empty class has weight 0
     counts = class_counts.to(torch.float64)  # beta ** n is close to one
     effective = (1 - beta**counts) / (1 - beta)
-    return torch.where(counts > 0, 1 / effective, 0.0).to(dtype)
+    return torch.where(counts > 0, 1 / effective, 0.0).float()
 
 
 def log_sizes(class_counts: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:

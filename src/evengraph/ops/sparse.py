@@ -248,7 +248,7 @@ def _sum_of_rows(matrix: Tensor, x: Tensor) -> Tensor:
     return weighted_sum
 
 
-def sparsify(x: Tensor, *, sparse_below: float | None = None) -> Tensor | Sparse:
+def sparsify(x: Tensor) -> Tensor | Sparse:
     """Node features as a sparse matrix if products with it are then cheaper, else unchanged.
 
     Text-like features are mostly zero. A GPU needs more zeros than a CPU for sparse products to
@@ -256,10 +256,8 @@ def sparsify(x: Tensor, *, sparse_below: float | None = None) -> Tensor | Sparse
     """
     if x.requires_grad or not x.numel():
         return x
-    if sparse_below is None:
-        sparse_below = 0.25 if x.is_cpu else 0.05
     density = (x != 0).float().mean().item()
-    return Sparse.from_dense(x) if density < sparse_below else x
+    return Sparse.from_dense(x) if density < (0.25 if x.is_cpu else 0.05) else x
 
 
 Normalisation = Literal["symmetric", "row"]
