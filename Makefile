@@ -58,17 +58,20 @@ run: install
 test: install
 	$(BIN)/python -m pytest -n $(JOBS)
 
-# What a user installs, in a venv without the development packages, in the locked versions.
+# What a user installs, in a venv without the development packages, in the locked versions: bare from
+# the source distribution, then from the wheel with all extras.
 BARE := .venv-bare/bin/python
 PIP_BARE := $(BARE) -m pip install --quiet --disable-pip-version-check
-smoke:
+smoke: install
+	@rm -rf dist && $(BIN)/python -m hatchling build -d dist >/dev/null 2>&1
 	$(PYTHON) -m venv --clear .venv-bare
 	@sed -n 's/ *\\$$//; s/^torch==.*//; /^[a-z0-9].*==/p' requirements-dev.lock > .venv-bare/constraints.txt
 	@$(PIP_BARE) --no-deps --require-hashes -r requirements-cpu.lock 2>/dev/null \
 		|| echo "No CPU build of torch was found here: the default build is installed, which is larger."
-	$(PIP_BARE) -c .venv-bare/constraints.txt .
+	$(PIP_BARE) -c .venv-bare/constraints.txt dist/*.tar.gz
 	$(BARE) -W ignore -m tools.smoke
-	$(PIP_BARE) -c .venv-bare/constraints.txt '.[all]'
+	@$(PIP_BARE) --no-deps --force-reinstall dist/*.whl
+	$(PIP_BARE) -c .venv-bare/constraints.txt "$$(echo dist/*.whl)[all]"
 	$(BARE) -W ignore -m tools.smoke
 
 # What guards numbers, wording and pictures; a change of the code alone need not run it.

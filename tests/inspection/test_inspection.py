@@ -786,7 +786,10 @@ def test_every_column_is_described(tmp_path):
     assert list(found) == ["copy", "noise", "same"]
     assert found["copy"]["link"] == pytest.approx(1, abs=0.01)
     assert found["noise"]["link"] < 0.3
-    assert (found["noise"]["kind"], found["noise"]["values"]) == ("number", "0 to 49, median 24.5")
+    assert (found["noise"]["kind"], found["noise"]["values"]) == (
+        "number",
+        "0 to 49, median 24.5 ████████",
+    )
     assert found["noise"]["missing"] == pytest.approx(1 / 3, abs=0.01)
     assert found["same"]["becomes"] == "left out"
     assert found["copy"]["values"] == "y 75%, x 25%"

@@ -482,7 +482,7 @@ def describe_columns(table: Any, label: str, id: str | None, encoder: Any) -> li
         }
         link = _shared_information(groups, labels[rows])
         about |= {"missing": float(1 - filled.mean()), "link": link}
-        found.append(about | {"values": _values(cells[filled])})
+        found.append(about | {"values": _values(cells[filled], kind in CURVES)})
     return found
 
 
@@ -504,15 +504,23 @@ def _shared_information(groups: Ints, classes: Ints) -> float:
     return max(whole - rest - chance, 0.0) / whole if whole else 0.0
 
 
-def _values(cells: Any) -> str:
-    """Range and median of numbers, or the most frequent values with their shares."""
+BARS = "▁▂▃▄▅▆▇█"
+
+
+def _values(cells: Any, logarithmic: bool) -> str:
+    """Range, median and histogram of numbers, or the most frequent values with their shares."""
     import pandas as pd
 
     if not len(cells):
         return ""
     if pd.api.types.is_numeric_dtype(cells) and not pd.api.types.is_bool_dtype(cells):
         low, middle, high = (f"{value:.4g}" for value in cells.quantile([0, 0.5, 1]))
-        return f"{low} to {high}, median {middle}"
+        numbers = cells.to_numpy(dtype=np.float64)
+        if logarithmic:
+            numbers = np.sign(numbers) * np.log1p(np.abs(numbers))
+        counts = np.histogram(numbers, len(BARS))[0]
+        bars = "".join(BARS[level] for level in (counts * 7 + counts.max() - 1) // counts.max())
+        return f"{low} to {high}, median {middle} {bars}"
     counts = cells.astype(str).value_counts()
     top = ", ".join(f"{one[:20]} {count / len(cells):.0%}" for one, count in counts[:3].items())
     return f"{top}, {len(counts) - 3:,} more" if len(counts) > 3 else top
