@@ -249,7 +249,7 @@ def fraud(monkeypatch):
     """A graph of two classes under the name of toy."""
     graph = toy(400, 1600, 60, 2, size_ratio=0.2)
     graph.class_names = ["honest", "fraud [new]"]
-    monkeypatch.setattr("evengraph.pipeline.sources.load", lambda name, root: graph)
+    monkeypatch.setattr("evengraph.pipeline.sources.load", lambda name: graph)
     return graph
 
 

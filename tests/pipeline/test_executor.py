@@ -437,7 +437,7 @@ def test_read_only_arrays_become_tensors_that_can_be_written():
 def test_a_named_graph_is_loaded_once(monkeypatch):
     module._load_once.cache_clear()
     names = []
-    monkeypatch.setattr(module, "load", lambda name, root: names.append(name) or toy(60, 200, 8, 2))
+    monkeypatch.setattr(module, "load", lambda name: names.append(name) or toy(60, 200, 8, 2))
     assert NamedGraph("toy").load() is NamedGraph("toy").load()
     assert names == ["toy"]
     module._load_once.cache_clear()
