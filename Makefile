@@ -131,7 +131,7 @@ licences: install
 lowest: install
 	$(PYTHON) -m venv --clear .venv-lowest
 	$(BIN)/uv pip install --quiet --no-config --python .venv-lowest/bin/python \
-		--resolution lowest-direct -e '.[disk,desk,onnx,search]'
+		--resolution lowest-direct -e '.[disk,desk,onnx]'
 	.venv-lowest/bin/python -W ignore -m tools.smoke
 
 clean:

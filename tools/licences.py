@@ -8,7 +8,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
-EXTRAS = ("disk", "desk", "onnx", "search", "ray")  # those that users install
+EXTRAS = ("disk", "desk", "onnx", "ray")  # those that users install
 
 PAGE = """\
 # Licences

@@ -21,7 +21,7 @@ import evengraph as eg
 PACKAGES = """
 torch torch_geometric numpy scipy joblib platformdirs rich safetensors typer pandas pyarrow
 scikit-learn pydantic psutil networkx threadpoolctl filelock
-duckdb onnx optuna ray starlette uvicorn
+duckdb onnx ray starlette uvicorn
 """
 
 

@@ -8,7 +8,6 @@ import pytest
 from evengraph.core.task import Record
 from evengraph.lab import reproduce as module
 from evengraph.lab.reproduce import (
-    SEARCH_BATCH,
     Plan,
     StoreJournal,
     check,
@@ -193,124 +192,6 @@ def test_what_varies_has_a_cell_for_each_value():
     cells = Plan(spec, rows[:-1]).cells()
     assert [(cell.value, len(cell.rows)) for cell in cells] == [(8, 3), (16, 2)]
     assert [cell.settings for cell in cells] == [{"max_epochs": 2, "hidden": h} for h in (8, 16)]
-
-
-RANGES = {"learning_rate": [0.001, 0.1, "log"], "hidden": [4, 64], "trials": SEARCH_BATCH + 3}
-
-
-@pytest.fixture
-def optuna():
-    return pytest.importorskip("optuna")
-
-
-def best_near(one):
-    """A score that some settings have more of, and a test score that others have."""
-    size = one.method_fields["hidden"]
-    return ended(one, validation=size + one.seed / 100, test=100.0 - size)
-
-
-def carried_out(spec, rows=()):
-    """Rows when nothing is missing any more, and how many were asked for in each round."""
-    rows, rounds = list(rows), []
-    while asked := Plan(spec, rows).missing():
-        rounds.append(len(asked))
-        assert len(rounds) < 9, "it asks for other runs each time"
-        rows += [best_near(one) for one in asked]
-    return rows, rounds
-
-
-def test_a_search_asks_for_its_trials_and_chooses_on_validation(optuna):
-    spec = spec_of(
-        one := entry(search=RANGES, fields={"max_epochs": 3}, more_seeds=[8]),
-        entry("like", like="GCN", fields={"patience": 2}),
-    )
-    rows, rounds = carried_out(spec)
-    assert rounds == [2 * SEARCH_BATCH, 2 * 3, 1 + 2]
-    tried = {row.job.method_fields["learning_rate"] for row in rows}
-    assert len(tried) == SEARCH_BATCH + 3
-    assert all(0.001 <= rate <= 0.1 for rate in tried)
-    assert min(tried) < 0.02  # a logarithmic scale: half of them are below 0.01
-    sizes = [row.job.method_fields["hidden"] for row in rows]
-    assert all(type(size) is int and 4 <= size <= 64 for size in sizes)
-    assert {row.job.method_fields["max_epochs"] for row in rows} == {3}
-    chosen = Plan(spec, rows).choice(SETUP, one)
-    assert chosen["hidden"] == max(sizes)
-    cells = Plan(spec, rows).cells()
-    assert [(cell.entry.label, len(cell.rows)) for cell in cells] == [("GCN", 3), ("like", 2)]
-    assert cells[0].settings == chosen
-    assert cells[1].settings == chosen | {"patience": 2}
-
-
-def test_a_search_goes_on_where_it_was(optuna):
-    spec = spec_of(entry(search=RANGES))
-    whole, _ = carried_out(spec)
-    for many in (1, 5, 2 * SEARCH_BATCH - 1, 2 * SEARCH_BATCH, 2 * SEARCH_BATCH + 1):
-        asked = Plan(spec, whole[:many]).missing()
-        later = [row.job for row in whole[many : 2 * SEARCH_BATCH] or whole[many:]]
-        assert asked == later
-        again, _ = carried_out(spec, whole[:many])
-        assert [row.job.key for row in again] == [row.job.key for row in whole]
-
-
-def test_later_trials_depend_on_what_earlier_ones_gave(optuna):
-    # The sampler learns from ten trials on.
-    spec = spec_of(entry(search=RANGES | {"trials": 3 * SEARCH_BATCH}))
-    up, down = [], []
-    for rows, sign in ((up, 1), (down, -1)):
-        while asked := Plan(spec, rows).missing():
-            rows += [ended(o, validation=50 + sign * o.method_fields["hidden"] / 2) for o in asked]
-    early = 2 * 2 * SEARCH_BATCH
-    assert [row.job for row in up[:early]] == [row.job for row in down[:early]]
-
-    def late(rows):
-        return sum(row.job.method_fields["hidden"] for row in rows[early:])
-
-    assert late(up) > late(down)
-
-
-def test_searches_of_other_names_try_other_settings(optuna):
-    def first(spec):
-        return [one.method_fields["learning_rate"] for one in Plan(spec, []).missing()]
-
-    spec = spec_of(entry(search=RANGES))
-    assert first(spec) == first(spec)
-    assert first(spec) != first(replace(spec, name="other"))
-    assert first(spec) != first(spec_of(entry("label", search=RANGES)))
-    assert first(spec) != first(spec_of(entry(search=RANGES), setups=[toy_setup(ratio=0.2)]))
-
-
-def test_a_trial_that_fails_does_not_stop_the_search_and_is_not_chosen(optuna):
-    spec = spec_of(one := entry(search=RANGES))
-    rows, count = [], 0
-    while asked := Plan(spec, rows).missing():
-        count += len(asked)
-        best = max(one.method_fields["hidden"] for one in asked)
-        rows += [failed(o) if o.method_fields["hidden"] == best else best_near(o) for o in asked]
-    assert count == 2 * (SEARCH_BATCH + 3)
-    assert Plan(spec, rows).choice(SETUP, one)["hidden"] == max(
-        row.job.method_fields["hidden"] for row in rows if row.done
-    )
-    lost = [failed(row.job) for row in carried_out(spec)[0][: 2 * SEARCH_BATCH]]
-    while asked := Plan(spec, lost).missing():
-        lost += [failed(one) for one in asked]
-    assert Plan(spec, lost).choice(SETUP, one) is None
-
-
-def test_a_search_takes_words_truths_and_lists(optuna):
-    allowed = {
-        "encoders": ["structural", "semantic"],
-        "class_weights": [True, False],
-        "clusters_per_class": [3, 7, 20],
-        "dropout": [0.1, 0.6],
-    }
-    spec = spec_of(entry("U", "unignn", search=allowed | {"trials": SEARCH_BATCH}), seeds=[5])
-    asked = [one.method_fields for one in Plan(spec, []).missing()]
-    assert len(asked) == SEARCH_BATCH
-    for name in ("encoders", "class_weights", "clusters_per_class"):
-        assert {fields[name] for fields in asked} <= set(allowed[name])
-        assert len({fields[name] for fields in asked}) > 1
-    assert len({fields["dropout"] for fields in asked}) == SEARCH_BATCH
-    assert all(0.1 <= fields["dropout"] <= 0.6 for fields in asked)
 
 
 def test_runs_of_former_versions_count():

@@ -186,16 +186,6 @@ MISTAKES = {
         ["fields must be a table"],
     ),
     "grid and vary": (CLUSTERS, f"{CLUSTERS}\n{VARY}  # here", ["grid", "vary", "exclude"]),
-    "trials": (
-        WHOLE_GRID,
-        "search.alpha = [1, 3]\nsearch.trials = 0  # here",
-        ["trials", "at least 1"],
-    ),
-    "range of a search": (
-        WHOLE_GRID,
-        "search.trials = 3\nsearch.hidden = [0, 3]  # here",
-        ["hidden", "at least 1"],
-    ),
     "more seeds": (VARY, f'{VARY}\nmore_seeds = "9-8"  # here', ["upwards", "9-8"]),
     "no setup": (BASE, '# here\n[[method]]\nname = "gcn"\n', ["[[setup]]"]),
     "one setup": (BASE, '[setup]  # here\ndataset = "toy"\n', ["[[setup]]"]),
@@ -219,22 +209,6 @@ MISTAKES = {
     "no seeds": ('seeds = "5-7"', "seeds = []  # here", ["seeds"]),
     "large seeds": ('seeds = "5-7"', "seeds = [5, 4294967296]  # here", ["2^32"]),
     "vary two": (VARY, "vary = { alpha = [1, 2], threshold = [0.5] }  # here", ["vary"]),
-    "search without trials": (WHOLE_GRID, "search = { alpha = [1, 3] }  # here", ["trials"]),
-    "log of nothing": (
-        WHOLE_GRID,
-        'search.trials = 3\nsearch.learning_rate = ["log"]  # here',
-        ["learning_rate"],
-    ),
-    "search that falls": (
-        WHOLE_GRID,
-        "search.trials = 3\nsearch.alpha = [3, 1]  # here",
-        ["alpha"],
-    ),
-    "search of one value": (
-        WHOLE_GRID,
-        "search.trials = 3\nsearch.alpha = [3, 3]  # here",
-        ["alpha"],
-    ),
     "presets in words": ('like = "whole"', 'presets = "no"  # here', ["presets", "true or false"]),
     "like a method with other fields": (
         'name = "gcn"\n',
@@ -336,11 +310,11 @@ def test_every_name_has_a_file_and_others_are_refused_in_one_line(tmp_path):
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_quick_takes_what_is_kept_instead_of_a_search(name):
+def test_quick_takes_what_is_kept_instead_of_a_grid(name):
     spec = read_spec(name, quick=True)
     (setup,) = spec.setups
     assert spec.seeds == [5]
-    assert not any(e.grid or e.search or e.more_seeds for e in spec.entries)
+    assert not any(e.grid or e.more_seeds for e in spec.entries)
     assert len(spec.entries) == len(read_spec(name).entries)
     (whole,) = [e for e in spec.entries if e.label == "Uni-GNN"]
     kept = preset_for(setup.dataset, setup.imbalance, setup.fields, "unignn")
@@ -412,7 +386,6 @@ def read(tmp_path, text):
         ('"%".' * 2000 + "a = 1\n" + PLAIN, "line 1: a key may have at most 10 parts in quotes"),
         ("'\u2028'.b." * 2000 + "a = 1\n" + PLAIN, "line 1: a key may have at most 100 parts"),
         (PLAIN + f"grid.hidden = [{'1,' * 10_001}]", "hidden must be at most 10000 values"),
-        (PLAIN + "search = {hidden = [1, 2], trials = 10001}", "trials must be at most 10000"),
         (f"seeds = [{'1,' * 10_001}]\n" + PLAIN[11:], "seeds must be at most 10000 values"),
     ],
 )

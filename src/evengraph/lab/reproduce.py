@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
@@ -15,10 +14,9 @@ from typing import Any
 
 import torch
 
-from evengraph.core.lazy import import_optional
 from evengraph.core.task import Record
 from evengraph.lab.sources import finished_mark
-from evengraph.lab.spec import Entry, Fields, Setup, Spec, is_range
+from evengraph.lab.spec import Entry, Fields, Setup, Spec
 from evengraph.lab.store import Holder, JobSpec, Row, Store
 from evengraph.methods import METHODS
 from evengraph.pipeline.executor import (
@@ -33,7 +31,6 @@ from evengraph.pipeline.executor import (
 from evengraph.pipeline.parameters import paper_cell, preset_for, renamed_params
 from evengraph.splits import SPLITS, SplitProtocol
 
-SEARCH_BATCH = 8  # trials of a search that run at the same time
 WAIT = 2.0  # seconds, while another process runs what is left
 PARTS = ("validation",)  # all that a plan needs of an outcome
 OnRow = Callable[[Row], None]
@@ -100,7 +97,6 @@ def experiment_content(spec: Spec, known: Mapping[str, Row]) -> dict[str, Any]:
 
 def _cell_content(cell: Cell, draws: str) -> dict[str, Any]:
     setup, entry = cell.setup, cell.entry
-    names = [name for name in (entry.grid or entry.search or entry.vary) if name != "trials"]
     where = setup.dataset, setup.imbalance, setup.fields
     is_variant = entry.label != METHODS[entry.method].title
     published = None
@@ -121,7 +117,7 @@ def _cell_content(cell: Cell, draws: str) -> dict[str, Any]:
         "varies": next(iter(entry.vary), None),
         "value": cell.value,
         "note": entry.note,
-        "chosen": {name: cell.settings[name] for name in names} if not entry.vary else {},
+        "chosen": {name: cell.settings[name] for name in entry.grid},
         "settings": dict(cell.settings),
         "keys": [row.job.key for row in cell.rows],
         "paper": published,
@@ -181,11 +177,10 @@ class Plan:
     def choice(self, setup: Setup, entry: Entry) -> Fields | None:
         """The settings of an entry on a graph; None while, or if, none can be selected."""
         candidates = self._candidates(setup, entry)
-        if not entry.grid and not entry.search:
+        if not entry.grid:
             return candidates[0] if candidates else None
-        wanted = entry.search.get("trials", 0) if entry.search else len(candidates)
         scores = [self._score(setup, entry, settings) for settings in candidates]
-        if not scores or len(scores) < wanted or None in scores:
+        if not scores or None in scores:
             return None
         best = max(range(len(scores)), key=lambda index: (scores[index], -index))
         return candidates[best] if scores[best] != -math.inf else None  # all of them failed
@@ -208,8 +203,6 @@ class Plan:
                 return []
             base |= selected
         base |= entry.fields
-        if entry.search:
-            return self._searched(setup, entry, base)
         table = entry.grid or entry.vary
         return [
             {**base, **dict(zip(table, values, strict=True))} for values in product(*table.values())
@@ -233,30 +226,6 @@ class Plan:
         if name not in self._templates:
             self._templates[name] = job_spec(setup, entry.method, settings, seed=0)
         return [self._templates[name].with_seed(seed) for seed in seeds]
-
-    def _searched(self, setup: Setup, entry: Entry, base: Fields) -> list[Fields]:
-        """Settings that a search tries, replayed from its start each time."""
-        optuna = import_optional("optuna", "'.[search]'")
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
-        name = f"{self.spec.name} {setup.name} {entry.label}"
-        sampler = optuna.samplers.TPESampler(seed=zlib.crc32(name.encode()))
-        study = optuna.create_study(direction="maximize", sampler=sampler)
-        ranges = {key: value for key, value in entry.search.items() if key != "trials"}
-        tried: list[Fields] = []
-        while len(tried) < entry.search["trials"]:
-            count = min(SEARCH_BATCH, entry.search["trials"] - len(tried))
-            trials = [study.ask() for _ in range(count)]
-            batch = [
-                {**base, **{key: _suggest(trial, key, value) for key, value in ranges.items()}}
-                for trial in trials
-            ]
-            tried += batch
-            scores = [self._score(setup, entry, settings) for settings in batch]
-            if None in scores:
-                break
-            for trial, score in zip(trials, scores, strict=True):
-                study.tell(trial, max(score or 0.0, -1.0))
-        return tried
 
 
 def known_runs(rows: Iterable[Row]) -> dict[str, Row]:
@@ -288,16 +257,6 @@ def job_spec(setup: Setup, method: str, settings: Fields, seed: int) -> JobSpec:
         method_fields=asdict(METHODS[method](**renamed_params(METHODS[method], settings))),
         seed=seed,
     )
-
-
-def _suggest(trial: Any, name: str, allowed: Sequence[Any]) -> Any:
-    log = allowed[-1] == "log"
-    limits = allowed[:-1] if log else allowed
-    if not is_range(limits):
-        return trial.suggest_categorical(name, list(allowed))
-    if all(isinstance(limit, int) for limit in limits):
-        return trial.suggest_int(name, *limits, log=log)
-    return trial.suggest_float(name, *limits, log=log)
 
 
 def run_stored(

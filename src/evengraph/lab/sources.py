@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, entry_points, version
+from importlib.metadata import entry_points
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
@@ -74,7 +74,4 @@ def _library() -> list[Any]:
     ]
     plugins = [entry_points(group=f"evengraph.{table}") for table in ("methods", "datasets")]
     added = sorted((one.value, one.dist and one.dist.version) for group in plugins for one in group)
-    try:
-        return [files, added, version("optuna")]
-    except PackageNotFoundError:
-        return [files, added]
+    return [files, added]

@@ -6,7 +6,7 @@ import math
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from evengraph.pipeline.parameters import (
 )
 from evengraph.splits import SPLITS
 
-MOST_VALUES = 10_000  # of one parameter, and trials of a search
+MOST_VALUES = 10_000  # of one parameter
 MOST_RUNS = 1_000_000  # of an experiment: a line of its file can stand for billions
 MOST_PARTS = 100  # of a dotted key: to parse one takes memory that grows with their square
 MOST_QUOTED_PARTS = 10  # between which the others are counted
@@ -65,7 +65,6 @@ class Entry:
     shared: Fields = field(default_factory=dict)  # of all methods, unless replaced below
     fields: Fields = field(default_factory=dict)
     grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # one is selected on validation
-    search: Fields = field(default_factory=dict)  # ranges and `trials`; one is selected as well
     vary: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # every value is shown
     like: str = ""  # start from what was selected for another entry, by its label
     presets: bool = False  # start from the preset of the setting
@@ -120,7 +119,6 @@ def read_spec(name: str, *, quick: bool = False) -> Spec:
             runs = 0
             for entry in spec.entries:
                 settings = math.prod(map(len, (entry.grid or entry.vary).values()))
-                settings *= int(entry.search.get("trials", 1))
                 runs += settings * (len(spec.seeds) + len(entry.more_seeds)) * len(spec.setups)
             if runs > MOST_RUNS:
                 allowed = f"an experiment may have at most {MOST_RUNS:,} runs"
@@ -151,26 +149,25 @@ def check_keys(text: str) -> None:
 
 
 def _line_of(lines: Sequence[str], path: Sequence[str | int]) -> int:
-    """Where a key begins: after the longest valid beginning of the file that lacks it; else 1."""
-    work = 0
-    for length in range(len(path), 0, -1):
-        line = 1
-        for count in range(1, len(lines) + 1):
-            beginning = "\n".join(lines[:count])
-            work += len(beginning)
-            if work > MOST_WORK:
-                return 1
-            try:
-                content: Any = tomllib.loads(beginning)
-            except ValueError:  # in the middle of a value
-                continue
-            try:
-                for key in path[:length]:
-                    content = content[key]
-                return line
-            except (KeyError, IndexError, TypeError):
-                line = count + 1
-    return 1
+    """Where parsing first finds a key, or else the nearest one above it; 1 if it takes long."""
+    work, most, line, start = 0, 0, 1, 1
+    for count in range(1, len(lines) + 1):
+        beginning = "\n".join(lines[:count])
+        work += len(beginning)
+        if work > MOST_WORK:
+            return 1
+        try:
+            content: Any = tomllib.loads(beginning)
+        except ValueError:  # in the middle of a value
+            continue
+        found = 0
+        with suppress(KeyError, IndexError, TypeError):
+            for key in path:
+                content, found = content[key], found + 1
+        if found > most:
+            most, line = found, start
+        start = count + 1
+    return line
 
 
 class _Mistake(ValueError):
@@ -220,7 +217,7 @@ def _spec(content: dict[str, Any], name: str) -> Spec:
                     raise ValueError(f"{known} It must be defined above")
                 base = seen.get(entry.like)
                 while base is not None:  # the method must have the parameters it starts from
-                    for name in {*base.fields, *base.grid, *base.search} - {"trials"}:
+                    for name in {*base.fields, *base.grid}:
                         check_field(METHODS[entry.method], name)
                     base = seen.get(base.like)
             seen[entry.label] = entry
@@ -269,10 +266,9 @@ def _entry(part: Any, *, shared: Any) -> Entry:
     name = _name(part, "name")
     with _at("name"):
         method = known_method(name)
-    used = [table for table in ("grid", "search", "vary") if part.get(table)]
-    if len(used) > 1:
-        raise _Mistake(f"{used[0]} and {used[1]} exclude each other", used[1])
-    tables = {table: part.get(table, {}) for table in ("fields", "grid", "search", "vary")}
+    if part.get("grid") and part.get("vary"):
+        raise _Mistake("grid and vary exclude each other", "vary")
+    tables = {table: part.get(table, {}) for table in ("fields", "grid", "vary")}
     for table, content in tables.items():
         _check_table(METHODS[method], content, table)
     label = _text(part, "label", METHODS[method].title)
@@ -298,33 +294,20 @@ def _check_table(kind: type[Method], table: Any, name: str) -> None:
             raise ValueError(f"{name} must be a table such as {{ alpha = 2 }}")
         if name == "vary" and len(table) > 1:
             raise ValueError("vary takes one parameter; use a [[method]] for each")
-        if name == "search" and table and "trials" not in table:
-            raise ValueError("search needs trials, a whole number")
         for key, value in table.items():
             with _at(key):
                 _check_value(kind, name, key, value)
 
 
 def _check_value(kind: type[Method], table: str, name: str, value: Any) -> None:
-    if table == "search" and name == "trials":
-        if type(value) is not int or value < 1:
-            raise ValueError("trials must be a whole number of at least 1")
-        _check_count(name, value)
-        return
     check_field(kind, name)
     values = [value] if table == "fields" else value
     if not isinstance(values, list) or not values:
         raise ValueError(f"{name} must be a list of values")
     _check_count(name, len(values))
-    if table == "search" and values[-1] == "log":
-        values = values[:-1]
-        if len(values) != 2:
-            raise ValueError(f"{name} must be two numbers and log")
     for option in values:
         check_type(kind, name, option)
         kind(**renamed_params(kind, {name: option}))
-    if table == "search" and is_range(values) and values[0] >= values[1]:
-        raise ValueError(f"{name} must run upwards, got {values[0]} to {values[1]}")
 
 
 def _check_count(name: str, count: int) -> None:
@@ -333,16 +316,15 @@ def _check_count(name: str, count: int) -> None:
 
 
 def _quick(spec: Spec, part: Any) -> Spec:
-    """The small part: presets instead of a search, three values of a curve."""
+    """The small part: presets instead of a grid, three values of a curve."""
     entries = []
     for entry in spec.entries:
-        presets = entry.presets or bool(entry.grid or entry.search)
+        presets = entry.presets or bool(entry.grid)
         vary = {
             name: list(dict.fromkeys(values[n * len(values) // 3] for n in range(3)))
             for name, values in entry.vary.items()
         }
-        small_entry = replace(entry, grid={}, search={}, presets=presets, vary=vary, more_seeds=())
-        entries.append(small_entry)
+        entries.append(replace(entry, grid={}, presets=presets, vary=vary, more_seeds=()))
     small = replace(spec, entries=entries)
     with _at("quick"):
         _check_keys(part, ("seeds", "setups", "methods"), "key of [quick]")
@@ -387,8 +369,3 @@ def _check_keys(part: Mapping[str, Any], allowed: Sequence[str], what: str) -> N
     for name in part:
         if name not in allowed:
             raise _Mistake(unknown(what, name, allowed), name)
-
-
-def is_range(values: Sequence[Any]) -> bool:
-    """Whether a parameter is searched between two numbers, not among several values."""
-    return len(values) == 2 and not any(isinstance(value, bool | str) for value in values)
