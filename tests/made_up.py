@@ -103,21 +103,6 @@ def save_experiment(store, name, draws, cells, **more):
     store.save_experiment(name, content | more)
 
 
-def node_map(nodes=60, classes=7, clusters=14):
-    """Where the nodes of a run lie, from corner to corner."""
-    draw = random.Random(nodes)
-    inner = [(round(draw.uniform(0, 100), 2), round(draw.uniform(0, 100), 2)) for _ in range(nodes)]
-    places = [(0.0, 0.0), (100.0, 100.0), *inner[2:]]
-    return {
-        "x": [x for x, _ in places],
-        "y": [y for _, y in places],
-        "classes": [n % classes for n in range(nodes)],
-        "clusters": None if clusters is None else [n * 5 % clusters for n in range(nodes)],
-        "train": [n % 6 == 0 for n in range(nodes)],
-        "class_names": [f"Topic {n}" for n in range(classes)],
-    }
-
-
 def figures_of(setup, label):
     """The runs of a method in a set-up, which experiments share."""
     seeds = MANY if label in ("GCN", "Uni-GNN") else FEW

@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
-from evengraph.datasets import toy
 from evengraph.methods import GCN, METHODS
 from evengraph.pipeline.explanation import (
     MAX_NODES,
@@ -24,12 +23,10 @@ from evengraph.pipeline.explanation import (
     Reason,
     ego_graph,
     explain,
-    place_nodes,
     reasons_for,
     suspects,
 )
 from evengraph.pipeline.model_info import load_model
-from evengraph.splits import Natural
 from evengraph.tables import FeatureEncoder
 from small_graphs import QUICK, edge_lists, edges, normal, small_task
 
@@ -416,33 +413,3 @@ def test_the_highest_come_first_and_are_explained(monkeypatch):
     assert len(suspects(None, nodes, np.array([0.2, 0.9, 0.9]), positive=1, count=9)) == 3
     with pytest.raises(ValueError, match="top must be at least 1, got 0"):
         suspects(None, nodes, np.array([0.2, 0.9, 0.9]), positive=1, count=0)
-
-
-def test_every_node_has_a_place_a_class_and_a_cluster(monkeypatch):
-    monkeypatch.setattr("evengraph.pipeline.explanation.MOST_NODES", 300)
-    task = Natural(train=0.2, val=0.2)(toy(), seed=1)
-    method = METHODS["unignn"](max_epochs=2, clusters_per_class=3, hidden=8).fit(task, seed=1)
-    rows = method.predict_task(task)
-    found = place_nodes(method, task, rows)
-    count = len(found["x"])
-    assert 150 < count <= 300
-    step = -(-task.graph.num_nodes // 300)
-    assert found["classes"] == task.graph.y[::step].tolist()
-    assert found["train"] == task.train[::step].tolist()
-    for axis in ("x", "y"):
-        assert len(found[axis]) == count
-        assert min(found[axis]) == 0
-        assert max(found[axis]) == 100
-    assert set(found["clusters"]) <= set(range(15))
-    assert found == place_nodes(method, task, rows)
-
-
-def test_a_method_without_embeddings_is_laid_out_by_its_probabilities(monkeypatch):
-    monkeypatch.setattr("evengraph.pipeline.explanation.MOST_NODES", 100)
-    task = Natural(train=0.3, val=0.3)(toy(100, 400, 10, 2), seed=0)
-    method = GCN(max_epochs=2).fit(task, seed=0)
-    rows = method.predict_task(task)
-    found = place_nodes(method, task, rows)
-    assert found["of"] == "probabilities"
-    assert found["clusters"] is None
-    assert found["predicted"] == method.predict(task.graph).tolist()

@@ -14,7 +14,6 @@ from rich.console import Console
 
 import evengraph as eg
 from evengraph.metrics.registry import METRICS
-from made_up import node_map
 
 HOSTILE = "</style></title></svg><script>alert(1)</script><img src=x onerror=alert(1)>\"' &amp;"
 LONG = "Averylongnamewithoutanyspace" * 4
@@ -162,7 +161,6 @@ def make_fraud() -> dict[str, Any]:
         "command": "evengraph run shops --set 'alpha=auto'",
         "commands": ["evengraph compare shops"],
         "method": result["method"] | {"changed": ["alpha"]},
-        "map": node_map(nodes=8, classes=2) | {"predicted": [0] * 8, "seed": 5},
         "complete": False,
         "changed_from_paper": ["patience"],
     }

@@ -1,4 +1,4 @@
-"""Pages in a real browser, from disk: they fit, are quiet and accessible, copy and zoom."""
+"""Pages in a real browser, from disk: they fit, are quiet and accessible, copy."""
 
 import pytest
 from samples import LONG, compared, look, make_fraud, make_result
@@ -7,18 +7,10 @@ from evengraph.report.compare_page import render_comparison
 from evengraph.report.inspect_page import render_inspection
 from evengraph.report.page import Link, write_html
 from evengraph.report.run_page import render_page
-from made_up import node_map
 
 ROOT = "document.documentElement"
 NOTES = ["Edges are taken as undirected.", f"Column '{LONG}' was left out: it is empty."]
-WIDTH = "parseFloat(document.querySelector('.node-map .nodes').getAttribute('width'))"
-TIP = "document.querySelector('.tip')"
 COMMAND = compared(80.0)["command"]
-
-
-def _run_map():
-    nodes = node_map() | {"predicted": [n % 3 for n in range(60)], "seed": 5}
-    return render_page(make_result() | {"map": nodes})
 
 
 def _long_comparison():
@@ -28,7 +20,7 @@ def _long_comparison():
 
 
 PAGES = {
-    "run": _run_map,
+    "run": lambda: render_page(make_result()),
     "run-long": lambda: render_page(make_result([LONG, "b", "c"], classes=3, rare=1, epochs=600)),
     "run-many": lambda: render_page(make_result(classes=40, rare=20, epochs=600)),
     "run-fraud": lambda: render_page(make_fraud()),
@@ -123,52 +115,3 @@ def test_without_a_clipboard_the_command_is_selected(browser, folder):
     browser.press("Enter")
     browser.value("new Promise((done) => setTimeout(done, 20))")
     assert browser.value("String(getSelection())") == COMMAND
-
-
-@pytest.fixture
-def page(browser, folder):
-    """The page with a map."""
-    browser.open(folder / "run.html", width=1280)
-    return browser
-
-
-def test_buttons_choose_the_colours_and_highlight_a_class(page):
-    widths = "['.frame', 'main'].map((name) => document.querySelector(name).clientWidth)"
-    frame, main = page.value(widths)
-    assert frame > 0.8 * main
-    circles = "[...document.querySelectorAll('.nodes circle')]"
-    fill = f"{circles}.map((one) => getComputedStyle(one).fill)"
-    assert len(set(page.value(fill))) == 7
-    for name, shades in (("cluster", 10), ("prediction", 3)):
-        page.point(f"document.querySelector('.switch [data-colours={name}]')", click=True)
-        assert len(set(page.value(fill))) == shades
-    pressed = "[...document.querySelectorAll('.switch [data-colours]')].map((b) => b.ariaPressed)"
-    assert page.value(pressed) == ["false", "true", "false"]
-    faint = f"{circles}.filter((one) => getComputedStyle(one).opacity < 0.5).length"
-    for wanted in (60 - 9, 0):
-        page.point("document.querySelector('.classes button')", click=True)
-        assert page.value(faint) == wanted
-
-
-def test_buttons_and_keys_zoom_and_move(page):
-    page.point("document.querySelector('[data-zoom=in]')", click=True)
-    assert page.value(WIDTH) == 150
-    page.value("document.querySelector('.frame').focus()")
-    page.press("+")
-    assert page.value(WIDTH) == 225
-    left = "parseFloat(document.querySelector('.nodes').getAttribute('x'))"
-    at = page.value(left)
-    page.press("ArrowRight")
-    assert page.value(left) < at
-    for key in ("0", "-"):
-        page.press(key)
-        assert page.value(WIDTH) == 100
-
-
-def test_pointing_at_a_node_names_it(page):
-    assert page.value(f"{TIP}.hidden")
-    page.point("document.querySelectorAll('.nodes circle')[5]")
-    assert not page.value(f"{TIP}.hidden")
-    assert page.value(f"{TIP}.textContent").startswith("Topic ")
-    page.point("document.querySelector('h1')")
-    assert page.value(f"{TIP}.hidden")

@@ -51,7 +51,6 @@ HELP = {
     "before it.",
     "preset": "Use the parameters tuned or published for this setting, if any.",
     "out": "Folder for result.json and report.html.",
-    "map": "Draw a map of the nodes (t-SNE) on the page; takes up to half a minute.",
     "labels": "Further labels: a table with the id and the label column, or a label file of "
     "evengraph desk; they replace those of the nodes table.",
     "save": "Folder to save the model to, for predict and explain.",
@@ -91,7 +90,6 @@ def run(
     device: Device = "auto",
     to: Annotated[Path | None, Option("--out", help=HELP["out"])] = None,
     save: Annotated[Path | None, Option(help=HELP["save"])] = None,
-    draw_map: Annotated[bool, Option("--map", help=HELP["map"])] = False,
     refit: Annotated[bool | None, Option("--refit/--no-refit", help=HELP["refit"])] = None,
     memory: Memory = None,
     threads: Annotated[int | None, Option(min=1, help=HELP["threads"])] = None,
@@ -178,7 +176,7 @@ def run(
     if shares is not None:
         given_shares = parse_shares(shares, "--shares")
         plan = plan.changed(shares=population_shares(plan.task(seeds[0]), given_shares))
-    print_notes([*sentences, *_check(plan, refit, draw_map)])
+    print_notes([*sentences, *_check(plan, refit)])
     # a folder per combination of options, so that one run does not replace another
     parts = [source.name, split, *(f"{name}={value}" for name, value in options.items())]
     parts += ["+".join(methods), *(settings or []), *([] if preset else ["no-preset"])]
@@ -192,7 +190,7 @@ def run(
         refit = save is not None and not source.is_dataset and source.disk is None
     target = pick_device("cpu" if on_disk else device)  # a graph on disk has its own device
     executor = Executor(device=str(target), keep_interrupted=not plan.several)
-    about: dict[str, Any] = {"presets": presets, "refit": refit, "draw_map": draw_map}
+    about: dict[str, Any] = {"presets": presets, "refit": refit}
     train_methods(plan, source, executor, folder=folder, save=save, **about)
 
 
@@ -207,13 +205,13 @@ def _read_labels(path: Path, columns: Columns) -> dict[str, str]:
     return found
 
 
-def _check(plan: RunPlan, refit: bool | None, draw_map: bool) -> list[str]:
+def _check(plan: RunPlan, refit: bool | None) -> list[str]:
     """Raise for what this graph cannot do, warn of gaps; returns what else to know."""
     from evengraph.cli.opening import warn_of_gaps
 
     if plan.disk is not None:
         changes = plan.imbalance in ("longtail", "bytime")  # the edges
-        needing = {"--map": draw_map, f"--split {plan.imbalance}": changes, "--refit": refit}
+        needing = {f"--split {plan.imbalance}": changes, "--refit": refit}
         for method in plan.methods.values():
             wing("disk").check_method(method)
         for option, given in needing.items():

@@ -41,7 +41,6 @@ def train_methods(
     presets: Mapping[str, Mapping[str, Any]] | None = None,
     save: Path | None = None,
     refit: bool = False,
-    draw_map: bool = False,
 ) -> None:
     """Run methods on the same splits, show and write the results, and save the best model.
 
@@ -64,15 +63,16 @@ def train_methods(
         if not plan.several:  # a comparison may train in other processes
             executor = replace(executor, on_start=display.start)
         on_method = files.keep if files and plan.several else lambda standing: None
-        keep = draw_map or not plan.several
-        outcome = run(plan, executor, on_end=display.end, on_method=on_method, keep_best=keep)
+        outcome = run(
+            plan, executor, on_end=display.end, on_method=on_method, keep_best=not plan.several
+        )
     if not plan.several:
         for failure in outcome.failed.values():
             raise failure.error or ValueError(failure.reason)
         assert files is not None  # `compare` alone may write nothing
-        _finish(plan, outcome, files, refit=refit, draw_map=draw_map)
+        _finish(plan, outcome, files, refit=refit)
     else:
-        _finish_comparison(plan, outcome, files, draw_map)
+        _finish_comparison(plan, outcome, files)
     for name, failure in outcome.failed.items():
         title = plan.methods[name].full_title
         print_error(ValueError(failure.reason), prefix=f"{title} did not run: ")
@@ -204,9 +204,7 @@ def given_split(graph: Graph, val: float | None) -> str:
     return f"the split of the graph ({', '.join(sizes)}{drawn})"
 
 
-def _finish(
-    plan: RunPlan, outcome: RunResults, files: RunFiles, *, refit: bool, draw_map: bool
-) -> None:
+def _finish(plan: RunPlan, outcome: RunResults, files: RunFiles, *, refit: bool) -> None:
     """Show the results of one method, write them, then save the model, which may train again."""
     from evengraph.report.terminal import result_notes, result_tables
     from evengraph.report.view import ResultView
@@ -220,8 +218,6 @@ def _finish(
         result |= selection.about_splits()
         if saves:
             result["model"] = selection.about_model(refit)
-    if draw_map and selection is not None:
-        result["map"] = _map(selection)
     try:  # first of all: whatever happens from here on, the results are kept
         lines = files.write(name, result)
     except OSError as error:  # such as a full disk; the model may lie on another
@@ -307,20 +303,7 @@ def _save_model(
     return model.info.refit is not None
 
 
-def _map(selection: Selection) -> dict[str, Any]:
-    """Where t-SNE puts the nodes of the best fit."""
-    from evengraph.pipeline.explanation import place_nodes
-
-    best = selection.best
-    assert best is not None
-    with err.status("drawing the map"):
-        places = place_nodes(best.method, best.task, best.probabilities)
-    return {"seed": best.record.seed, **places}
-
-
-def _finish_comparison(
-    plan: RunPlan, outcome: RunResults, files: RunFiles | None, draw_map: bool
-) -> None:
+def _finish_comparison(plan: RunPlan, outcome: RunResults, files: RunFiles | None) -> None:
     """Show which method is better, and write the comparison and a page of each method."""
     from evengraph.pipeline.executor import Failure
     from evengraph.pipeline.run import compare_results
@@ -334,8 +317,6 @@ def _finish_comparison(
     names = [one.label for one in comparison.standings]
     if files is not None:  # before anything is shown; a page that cannot be written costs no other
         for one in comparison.standings:
-            if draw_map:
-                one.result["map"] = _map(outcome.fits[one.label])
             try:
                 files.write(one.label, one.result, names)
             except OSError as error:
@@ -382,7 +363,7 @@ class RunFiles:
         from evengraph.core.files import write_json
         from evengraph.report import write_page
 
-        result |= {"command": typed_command(), "commands": self._next_commands("map" in result)}
+        result |= {"command": typed_command(), "commands": self._next_commands()}
         paths = [self.folders[name] / file for file in ("result.json", PAGE)]
         lines = [written(path) for path in paths]
         if self.kept.get(name) != result:
@@ -394,7 +375,7 @@ class RunFiles:
         """Write result.json of a method as soon as it has ended, in case the run is killed."""
         from evengraph.core.files import write_json
 
-        commands = self._next_commands(False)
+        commands = self._next_commands()
         content = {**standing.result, "command": typed_command(), "commands": commands}
         with suppress(OSError):  # which the end of the run tells
             write_json(content, self.folders[standing.label] / "result.json")
@@ -454,13 +435,11 @@ class RunFiles:
             ]
         return links
 
-    def _next_commands(self, has_map: bool) -> list[str]:
+    def _next_commands(self) -> list[str]:
         """What to do after reading the page of a method."""
         commands = [join(["evengraph", "compare", *self._data()])]
         if self.several:
             return commands
-        if not has_map and self.plan.disk is None:
-            commands.append(typed_command("--map"))
         if self.save is None:
             return [typed_command("--save", "model"), *commands]
         model = str(self.save)

@@ -600,35 +600,3 @@ def reasons_for(explanation: Explanation) -> list[str]:
         steps = "neighbour" if near[0].distance == 1 else f"{near[0].distance} steps away"
         words.append(f"{near[0].id} ({explanation.name(explanation.about)}, {steps})")
     return words
-
-
-MOST_NODES = 3000  # of a picture that is still readable
-
-
-def place_nodes(method: Method, task: Task, probabilities: Tensor) -> dict[str, Any]:
-    """Lay nodes out by t-SNE of their embeddings, or of the probabilities without any.
-
-    Classes are the true ones, also of test nodes: nothing is learnt from the picture.
-    """
-    probabilities = probabilities.cpu()
-    embeddings, clusters = probabilities.clamp(min=1e-6).log(), None
-    if hasattr(method, "embeddings"):
-        embeddings, clusters = method.embeddings()
-    step = -(-task.graph.num_nodes // MOST_NODES)
-    nodes = torch.arange(0, task.graph.num_nodes, step)
-    from sklearn.manifold import TSNE  # takes a second
-
-    layout = TSNE(init="pca", perplexity=min(30, (nodes.numel() - 1) / 3), random_state=0)
-    plane = torch.from_numpy(layout.fit_transform(embeddings.cpu()[nodes].numpy()))
-    plane = plane - plane.amin(0)
-    plane = 100 * plane / plane.amax(0).clamp(min=1e-9)
-    return {
-        "x": [round(value, 2) for value in plane[:, 0].tolist()],
-        "y": [round(value, 2) for value in plane[:, 1].tolist()],
-        "classes": task.graph.y.cpu()[nodes].tolist(),
-        "predicted": probabilities.argmax(1)[nodes].tolist(),
-        "clusters": None if clusters is None else clusters.cpu()[nodes].tolist(),
-        "train": task.train.cpu()[nodes].tolist(),
-        "class_names": list(task.class_names),
-        "of": "embeddings" if hasattr(method, "embeddings") else "probabilities",
-    }

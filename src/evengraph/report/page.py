@@ -69,13 +69,12 @@ def render(
     sections: Sequence[Markup],
     *,
     style: str = "",
-    script: str = "",
 ) -> str:
     """Write the page of a file: its heading, sections, and a footer with version and date."""
     moment = timestamp(created := content.get("created"))
     dated = [] if moment is None else [tag("time", moment, datetime=str(created))]
     body = tag("header", *heading), tag("main", *sections), footer(content.get("evengraph"), *dated)
-    return html_page(title, *body, style=style, script=script + copy_script(content))
+    return html_page(title, *body, style=style, script=copy_script(content))
 
 
 def headline(title: str, caption: str) -> Markup:

@@ -19,7 +19,6 @@ from evengraph.report.markup import (
     signed,
     tag,
 )
-from evengraph.report.node_pictures import MAP_SCRIPT, MAP_STYLE, map_section
 from evengraph.report.view import (
     IN_USE,
     RANKING,
@@ -59,16 +58,14 @@ def render_page(result: Mapping[str, Any], *, links: Sequence[page.Link] = ()) -
         _agreement(view),
         _learning_curves(view),
         _confusion(view),
-        map_section(result),
         _seeds(view),
         _saved_model(part(result, "model")),
         page.origin_section(result, links, changed=None if changed is None else {"": changed}),
         _settings(view),
         page.glossary("What the metrics mean", meanings),
     ]
-    style, script = (MAP_STYLE, MAP_SCRIPT) if part(result, "map") else ("", "")
     title = f"{view.title}, {describe_protocol(view.protocol)}"
-    return page.render(result, title, _heading(view, links), sections, style=style, script=script)
+    return page.render(result, title, _heading(view, links), sections)
 
 
 def result_sections(view: ResultView) -> list[Markup]:
