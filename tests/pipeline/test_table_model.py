@@ -193,6 +193,10 @@ def test_new_nodes_attach_to_known_ones(model, tables):
     assert not np.allclose(frame["score_fraud"], alone["score_fraud"])
     assert model.open(NODES, EDGES.iloc[:0]).num_isolated == 2
     assert model.open(NODES, EDGES, known=tables).num_isolated == 0
+    assert model.open(NODES, EDGES, known=tables).doubt == ""
+    assert model.open(NODES, EDGES.iloc[1:]).doubt == ""
+    with pytest.warns(UserWarning, match="No edge connects the new nodes to the known graph"):
+        model.predict(NODES, EDGES.iloc[1:], known=tables)
 
 
 def test_two_classes_have_a_threshold_that_decides(two_classes):

@@ -228,6 +228,8 @@ def predict(
         count = f"{new.num_isolated:,} of {len(new.ids):,}"
         text = f"New nodes without edges: {count}; their predictions cannot use the graph."
         print_sentence(text, err)
+    if new.doubt:
+        print_sentence(f"Warning: {new.doubt}", err)
     with err.status("predicting"):
         shares = parse_shares(prior, "--prior") if prior and "=" in prior else prior
         options = {"calibrated": calibrated, "prior": shares, "align": align, "alerts": budget}

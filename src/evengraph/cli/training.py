@@ -207,7 +207,7 @@ def given_split(graph: Graph, val: float | None) -> str:
 def _finish(plan: RunPlan, outcome: RunResults, files: RunFiles, *, refit: bool) -> None:
     """Show the results of one method, write them, then save the model, which may train again."""
     from evengraph.report.terminal import result_notes, result_tables
-    from evengraph.report.view import ResultView
+    from evengraph.report.view import RANKING, ResultView
 
     if not outcome.results:
         return
@@ -232,7 +232,10 @@ def _finish(plan: RunPlan, outcome: RunResults, files: RunFiles, *, refit: bool)
     if (tables := files.source.tables) is not None:
         from evengraph.inspection import doubt
 
-        if text := doubt(plan.graph, result["mean"], tables.encoder.names):
+        # of two classes the ranking of all held-out nodes, of which a split has but a few
+        ranked = (result.get("decision") or {}).get("ranking") or {}
+        scores = result["mean"] | ({RANKING: ranked["value"]} if ranked else {})
+        if text := doubt(plan.graph, scores, tables.encoder.names):
             print_sentence(f"Warning: {escape(text)}")
     print_notes(result_notes(result))
     out.print()

@@ -225,6 +225,19 @@ class NewNodes:
         return int((~connected[self.rows]).sum())
 
     @property
+    def doubt(self) -> str:
+        """A warning of nodes that the known graph cannot help; empty if there is a connection."""
+        new = torch.zeros(self.tables.graph.num_nodes, dtype=torch.bool)
+        new[self.rows] = True
+        ends = new[self.tables.graph.edge_index]
+        if not self.attached or not ends.all(0).any() or (ends[0] != ends[1]).any():
+            return ""
+        return (
+            "No edge connects the new nodes to the known graph. If they are a graph of their own, "
+            "predict them without the known one."
+        )
+
+    @property
     def notes(self) -> tuple[Note, ...]:
         """What was done to the tables; labels do not matter, `num_isolated` counts lone nodes."""
         hidden = (NoteKind.NO_LABEL, NoteKind.ISOLATED_NODES)

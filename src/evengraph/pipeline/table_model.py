@@ -337,9 +337,11 @@ class TableModel:
         options |= {"alerts": alerts, "coverage": coverage}
         if tables is not None:
             nodes, edges, known = self.open(nodes, edges, known=known, tables=tables), None, None
-        found = self.predictions(nodes, edges, known=known, calibrated=calibrated, **options)
-        if found.doubt:
-            warn(found.doubt, stacklevel=2)
+        new = self._opened(nodes, edges, known)
+        found = self.predictions(new, calibrated=calibrated, **options)
+        for doubt in (found.doubt, "" if isinstance(new, Data) else new.doubt):
+            if doubt:
+                warn(doubt, stacklevel=2)
         return found.frame
 
     def predictions(
