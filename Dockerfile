@@ -5,8 +5,10 @@
 #   docker run --rm -v "$PWD:/work" evengraph predict model examples/next-month --known examples/accounts --top 20 --out scored.csv
 FROM python:3.11-slim
 
-# The default build of torch for Linux includes several gigabytes of CUDA.
-RUN pip install --no-cache-dir torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu
+# The default build of torch for Linux includes several gigabytes of CUDA. With the index of PyTorch's
+# CPU builds, --build-arg TORCH_INDEX=..., the image is smaller.
+ARG TORCH_INDEX
+RUN pip install --no-cache-dir torch==2.13.0 ${TORCH_INDEX:+--index-url "$TORCH_INDEX"}
 COPY . /src
 RUN pip install --no-cache-dir '/src[onnx]' && rm -rf /src
 
