@@ -67,6 +67,14 @@ def test_one_table_two_tables_and_edges_give_the_same_features_and_links():
         assert set(other.encoder.others) >= {"uses.rooted"}
 
 
+def test_every_table_that_is_reached_is_noted():
+    t = tables()
+    knows = pd.DataFrame({"payer": ["a1", "a2"], "payee": ["a3", "a4"]})
+    notes = own({**t, "knows": knows}, edges=("uses", "pays", "knows")).notes
+    assert [note.split(" ")[0] for note in notes if "columns" in note][:2] == ["Devices", "Cards"]
+    assert not any("columns knows" in note for note in notes)
+
+
 def test_several_rows_of_another_table_are_counted_averaged_and_listed():
     t = tables()
     graph = own(t, ["cards"], ["pays"])

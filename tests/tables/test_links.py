@@ -17,7 +17,7 @@ from evengraph.splits.protocols import period_of_test
 from evengraph.tables import FeatureEncoder, from_frames
 from evengraph.tables.build import build_graph
 from evengraph.tables.columns import TableColumns
-from evengraph.tables.links import LinkFeatures, group_codes
+from evengraph.tables.links import LinkFeatures, group_codes, suggest_links
 from evengraph.tables.open import open_graph
 
 DAY = 86_400
@@ -254,6 +254,16 @@ def test_a_table_without_edges_is_told_its_likely_links(tmp_path):
         open_graph(tmp_path / "payments.csv", label="label")
     for column in ("payment", "amount", "note"):
         assert f"{column} (" not in str(raised.value)
+
+
+def test_a_few_values_of_many_rows_do_not_hide_a_link():
+    busy, rare = [f"u{i}" for i in range(10) for _ in range(40)], [f"v{i // 2}" for i in range(80)]
+    draw = np.random.default_rng(0)
+    nodes = pd.DataFrame({"user": busy + rare, "city": draw.integers(0, 40, 480).astype(str)})
+    nodes["label"] = np.where(np.arange(480) < 420, "no", "yes")
+    (found,) = suggest_links(nodes, "label")  # a city tells nothing
+    assert found == "user (50 values in 480 rows; both yes 8.0 times as often as by chance)"
+    assert suggest_links(nodes.assign(label=None), "label") == []
 
 
 @pytest.mark.parametrize("link", ["card,shop", ["card", "shop"]])

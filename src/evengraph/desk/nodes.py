@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import torch
 from scipy.sparse import csr_matrix
 from torch import Tensor
@@ -22,7 +23,7 @@ from evengraph.ops.sparse import undirected_adjacency
 from evengraph.pipeline.sources import GraphSource, open_dataset, open_tables
 from evengraph.pipeline.table_model import TableModel
 from evengraph.tables import Note, NoteKind, TableGraph, open_graph
-from evengraph.tables.cells import canonical_name, canonical_names, import_pandas
+from evengraph.tables.cells import canonical_name, canonical_names
 from evengraph.tables.columns import known_labels
 from evengraph.tables.open import read_nodes_table
 
@@ -65,12 +66,12 @@ class DeskNodes:
             order = values.abs().argsort(descending=True, stable=True).tolist()
             names = self.feature_names or [f"feature {n}" for n in range(len(values))]
             return [(names[n], f"{float(values[n]):g}") for n in order if values[n] != 0]
-        pandas, cells = import_pandas(), self.table.iloc[row]
+        cells = self.table.iloc[row]
         found = []
         for name in self.table.columns:
             cell = cells[name]
             nan = isinstance(cell, float) and cell != cell
-            text = "" if cell is None or cell is pandas.NA or nan else str(cell).strip()
+            text = "" if cell is None or cell is pd.NA or nan else str(cell).strip()
             if text and name not in (self.column, self.id_column):
                 found.append((str(name), text))
         return found
@@ -119,11 +120,11 @@ def open_for_model(
 
 
 def _names(table: Any, columns: Mapping[str, Any]) -> Any:
-    pandas, label = import_pandas(), columns["label"]
+    label = columns["label"]
     if label not in table.columns:
-        return pandas.Series([None] * len(table), dtype=object)
+        return pd.Series([None] * len(table), dtype=object)
     known = known_labels(table[label], columns.get("unlabelled"))
-    return pandas.Series(canonical_names(known), dtype=object).where(known.notna().to_numpy(), None)
+    return pd.Series(canonical_names(known), dtype=object).where(known.notna().to_numpy(), None)
 
 
 def _of_source(source: GraphSource, table: Any) -> DeskNodes:
@@ -169,11 +170,10 @@ def labelled_table(nodes: DeskNodes, answers: Answers) -> Any:
 
     A graph without a nodes table gives its ids and labels.
     """
-    pandas = import_pandas()
     if nodes.table is None:
         names = [nodes.classes[label] if label >= 0 else None for label in nodes.labels.tolist()]
-        column = pandas.Series(names, dtype=object)
-        table = pandas.DataFrame({"id": list(nodes.ids), nodes.column: column})
+        column = pd.Series(names, dtype=object)
+        table = pd.DataFrame({"id": list(nodes.ids), nodes.column: column})
     else:
         table = nodes.table.copy()
         if nodes.column not in table.columns:

@@ -11,6 +11,7 @@ from typing import Any
 from weakref import ref
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -42,7 +43,6 @@ from evengraph.methods.bases.saving import Labelled
 from evengraph.ops.features import feature_signatures
 from evengraph.pipeline.sources import GraphSource
 from evengraph.pipeline.table_model import TableModel
-from evengraph.tables.cells import import_pandas
 from evengraph.tables.columns import TableColumns
 from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.training import Callback, History
@@ -503,7 +503,7 @@ def _write(
             for _, probabilities in blocks:
                 file.write(probabilities.float().contiguous().numpy().tobytes())
         elif path.suffix.lower() == ".csv":
-            frame, options = import_pandas().DataFrame, {"index": False, "lineterminator": "\n"}
+            frame, options = pd.DataFrame, {"index": False, "lineterminator": "\n"}
             for number, (table, _) in enumerate(blocks):
                 first = number == 0
                 frame(table).to_csv(file, mode="wb", header=first, float_format="%.6f", **options)

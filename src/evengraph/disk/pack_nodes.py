@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import DTypeLike, NDArray
 
@@ -16,7 +17,7 @@ from evengraph.disk.graphs import PackWriter
 from evengraph.disk.packed_graph import ArrayFile, PackedGraph, Progress, TextArray
 from evengraph.disk.tables import row_slices
 from evengraph.tables import FeatureEncoder, TableColumns
-from evengraph.tables.cells import canonical_names, import_pandas, location
+from evengraph.tables.cells import canonical_names, location
 from evengraph.tables.columns import (
     encode_labels,
     feature_columns,
@@ -293,7 +294,7 @@ def _classes(
             encode_labels(block[column], name, Notes(), unlabelled)  # may say what is wrong
             raise ValueError(f"{location(name, column)} holds more than {MAX_VALUES:,} labels.")
     if earlier is not None:
-        names = canonical_names(import_pandas().Series(list(counts), dtype=object)).astype(str)
+        names = canonical_names(pd.Series(list(counts), dtype=object)).astype(str)
         numbers = {name: number for number, name in enumerate(earlier)}
         found = {cell: numbers.get(name, -1) for cell, name in zip(counts, names, strict=True)}
         others = sum(count for cell, count in counts.items() if found[cell] < 0)
@@ -305,7 +306,7 @@ def _classes(
     shown = [min(count, MAX_CELLS) for count in counts.values()]
     rows = [value for value, times in zip(counts, shown, strict=True) for _ in range(times)]
     rows += [None] * min(empty, 1)
-    cells = import_pandas().Series(rows, name=column)
+    cells = pd.Series(rows, name=column)
     labels, class_names = encode_labels(cells, name, notes, unlabelled)
     if max(counts.values(), default=0) > MAX_CELLS:  # this note counts cells
         notes[:] = [note for note in notes if note.kind != NoteKind.EMPTY_LABELS]

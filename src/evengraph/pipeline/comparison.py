@@ -10,6 +10,8 @@ from itertools import combinations
 from statistics import fmean
 from typing import Any, Literal
 
+import pandas as pd
+
 import evengraph
 from evengraph.core.task import Record, mean_and_deviation
 from evengraph.metrics.registry import HEADLINE, METRICS
@@ -21,7 +23,6 @@ from evengraph.metrics.significance import (
     holm,
     t_test,
 )
-from evengraph.tables.cells import import_pandas
 
 PAIR_COLUMNS = ("difference", "low", "high", "p", "wide_low", "wide_high", "wide_p", "strength")
 
@@ -331,7 +332,7 @@ class Comparison:
     @property
     def frame(self) -> Any:
         """A DataFrame with one row per method, the best first: metrics with 95% intervals."""
-        frame = import_pandas().DataFrame(comparison_rows(self.standings, self.pairs))
+        frame = pd.DataFrame(comparison_rows(self.standings, self.pairs))
         frame.insert(1, "title", [standing.title for standing in self.standings])
         return frame.set_index("method").dropna(axis="columns", how="all")
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -30,7 +31,6 @@ from evengraph.tables.cells import (
     canonical_names,
     check_columns,
     has_class,
-    import_pandas,
     table_name,
 )
 from evengraph.tables.columns import edge_ends
@@ -259,15 +259,15 @@ def build_new_nodes(
     check_columns(new[0], encoder.input_columns, "nodes")
     # what follows is checked on the new tables alone, so that errors give their rows
     encoder.check_rows(new[0])
-    pandas, count, rows = import_pandas(), len(known[0]), np.arange(len(new[0]))
-    nodes = pandas.concat([known[0], new[0]], ignore_index=True)
+    count, rows = len(known[0]), np.arange(len(new[0]))
+    nodes = pd.concat([known[0], new[0]], ignore_index=True)
     edges = [part for part in (known[1], new[1]) if part is not None]
     rows += count
     if (id := columns.id) is not None:
         for table in (known[0], new[0]):
             check_columns(table, [id], "nodes")
         ids = id_index(new[0][id], table_name(new[0], "nodes"))
-        before = pandas.Index(canonical_names(known[0][id]))
+        before = pd.Index(canonical_names(known[0][id]))
         before = before.get_indexer(ids) if before.is_unique else np.full(len(ids), -1)
         again, order = before >= 0, np.arange(count)
         order[before[again]] = rows[again]  # where it was, so that it is recognised
@@ -280,7 +280,7 @@ def build_new_nodes(
     if columns.kinds:
         joined = known[1].joined(new[1], [Step(*item) for item in columns.kinds])
     else:
-        joined = pandas.concat(edges, ignore_index=True) if edges else None
+        joined = pd.concat(edges, ignore_index=True) if edges else None
     tables = build_graph(nodes, joined, columns, encoder)
     if encoder.structural or encoder.edges is not None:
         # features that new edges would change stay as in training, so that known nodes are found

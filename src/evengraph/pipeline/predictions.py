@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import pandas as pd
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -16,7 +17,6 @@ from evengraph.metrics.calibration import adjust_to_shares, estimate_shares
 from evengraph.metrics.decisions import Abstention, covering
 from evengraph.pipeline.model_info import DIFFERENT, ModelInfo, NewNodes, Threshold
 from evengraph.pipeline.sources import ModelInput
-from evengraph.tables.cells import import_pandas
 
 Transform = Callable[[Tensor], Tensor]
 """Calibration or correction of probabilities, (N, C)."""
@@ -165,7 +165,7 @@ def _frame(
 ) -> Any:
     """One row per node: id, class, probabilities, and what committees and thresholds add."""
     flags, best = decided
-    frame = import_pandas().DataFrame(given.ids)
+    frame = pd.DataFrame(given.ids)
     top = shown.gather(1, best.unsqueeze(1)).squeeze(1)
     labels = [int(name) for name in classes] if info.integer_labels else classes
     frame["class"] = [labels[index] for index in best.tolist()]

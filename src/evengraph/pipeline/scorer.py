@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, final
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
@@ -45,7 +46,7 @@ from evengraph.pipeline.model_info import (
 )
 from evengraph.pipeline.table_model import TableModel
 from evengraph.tables.build import build_graph
-from evengraph.tables.cells import canonical_names, import_pandas
+from evengraph.tables.cells import canonical_names
 from evengraph.tables.columns import edge_ends
 from evengraph.tables.edges import node_rows
 from evengraph.tables.notes import Notes
@@ -95,7 +96,7 @@ class Scorer:
         self.whole = tuple(whole)
         if not whole:
             ids = canonical_names(self._nodes[self.columns.id])
-            self._index = import_pandas().Index(ids, dtype=object)
+            self._index = pd.Index(ids, dtype=object)
             self._anchors = self._find_anchors()
             self._fixed = np.append(0, np.concatenate(self._ends(self._anchors)))
 
@@ -195,8 +196,7 @@ class Scorer:
 
 
 def _frame(table: Any) -> Any:
-    pandas = import_pandas()
-    return table if isinstance(table, pandas.DataFrame) else pandas.DataFrame(list(table or ()))
+    return table if isinstance(table, pd.DataFrame) else pd.DataFrame(list(table or ()))
 
 
 def _is_local(one: Method, weighted: bool) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -17,7 +18,7 @@ from evengraph.core.errors import one_line_errors
 from evengraph.core.text import html_table
 from evengraph.ops.links import Link
 from evengraph.tables.audit import note_future
-from evengraph.tables.cells import Bools, Floats, check_columns, import_pandas, table_name
+from evengraph.tables.cells import Bools, Floats, check_columns, table_name
 from evengraph.tables.columns import (
     USUAL_ENDS,
     NoLabelError,
@@ -130,17 +131,17 @@ def build_graph(
     nodes: Any, edges: Any, columns: TableColumns, encoder: FeatureEncoder | None = None
 ) -> TableGraph:
     """Build a graph like `from_frames`, with its column arguments as one object."""
-    pandas, notes, is_new, given = import_pandas(), Notes(), encoder is None, (nodes, edges)
+    notes, is_new, given = Notes(), encoder is None, (nodes, edges)
     columns = replace(columns, link=list(link_names(columns.link)) or None)
     from_others = tuple[str, ...]()
-    if isinstance(edges, OtherTables) and isinstance(nodes, pandas.DataFrame):
+    if isinstance(edges, OtherTables) and isinstance(nodes, pd.DataFrame):
         nodes, edges, columns, from_others = _attach(nodes, edges, columns, notes)
         lacking = [] if encoder is None else [n for n in encoder.others if n not in nodes.columns]
         nodes = nodes.assign(**dict.fromkeys(lacking))  # told by tables that are not given
     if edges is None and columns.link:  # the ends of none
-        edges = pandas.DataFrame({"source": [], "target": []}, dtype=object)
+        edges = pd.DataFrame({"source": [], "target": []}, dtype=object)
     for name, table in (("nodes", nodes), ("edges", edges)):
-        if not isinstance(table, pandas.DataFrame):
+        if not isinstance(table, pd.DataFrame):
             raise ValueError(f"{name} must be a pandas DataFrame, got {type(table).__name__}.")
     nodes, edges = normalize_table(nodes, "nodes"), normalize_table(edges, "edges")
     table_of_nodes = table_name(nodes, "nodes")
@@ -149,7 +150,7 @@ def build_graph(
     for text in nodes.attrs.get("notes", ()):
         notes.add(NoteKind.FEATURES, text)
     columns = resolve_columns(nodes, edges, columns, notes, guess=is_new)
-    ids = pandas.Series(range(len(nodes)), name="row") if columns.id is None else nodes[columns.id]
+    ids = pd.Series(range(len(nodes)), name="row") if columns.id is None else nodes[columns.id]
     if columns.label is not None:
         check_no_copy(nodes[columns.label], ids, table_of_nodes)
     rows = read_edge_rows(edges, id_index(ids, table_of_nodes), columns, notes)
@@ -291,7 +292,7 @@ def _with_made_columns(
     times: Floats | None,
     encoder: FeatureEncoder,
 ) -> Any:
-    pandas, made = import_pandas(), dict[str, Floats]()
+    made = dict[str, Floats]()
     for name in encoder.made:
         if name in nodes.columns:
             raise ValueError(
@@ -304,7 +305,7 @@ def _with_made_columns(
         made |= encoder.links.compute(nodes, links, times)
     if not made:
         return nodes
-    table = pandas.concat([nodes, pandas.DataFrame(made, index=nodes.index)], axis=1)
+    table = pd.concat([nodes, pd.DataFrame(made, index=nodes.index)], axis=1)
     table.attrs = nodes.attrs
     return table
 

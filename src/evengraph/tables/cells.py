@@ -11,6 +11,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from evengraph.core.errors import ArgumentError, listed, short
@@ -38,13 +39,6 @@ _MOSTLY = 0.8  # from this share of numbers or dates on, the other cells are err
 _SHOWN_CELLS = 3
 LISTS = (list, tuple, set, frozenset, np.ndarray)
 _CONTAINERS = (*LISTS, dict)
-
-
-def import_pandas() -> Any:
-    """The module, imported on first use."""
-    import pandas
-
-    return pandas
 
 
 def table_name(table: Any, default: str) -> str:
@@ -127,21 +121,21 @@ def canonical_names(values: Any) -> NDArray[Any]:
 
 def distinct_names(values: Any) -> tuple[Ints, NDArray[Any]]:
     """The index of every cell's canonical name, -1 for a missing cell, (N,), and the names."""
-    text, pandas = as_text(values), import_pandas()
+    text = as_text(values)
     if text is not None:
         return text.distinct
     if isinstance(values.dtype, np.dtype) and values.dtype.kind in "iu":
-        codes, distinct = pandas.factorize(values.to_numpy())
+        codes, distinct = pd.factorize(values.to_numpy())
         return codes, distinct.astype(str).astype(object)
     try:
-        codes, distinct = pandas.factorize(values.to_numpy(object))
+        codes, distinct = pd.factorize(values.to_numpy(object))
     except TypeError:  # lists are not hashable
         file = values.attrs.get("file")  # of the table that the column was taken from
         where = location(file, values.name) if file else f"Column {values.name!r}"
         where += " holds lists or other containers"
         raise ValueError(f"{where}; a cell must hold one number or text.") from None
     names = np.array([canonical_name(value) for value in distinct], dtype=object)
-    merged, names = pandas.factorize(names)  # 3 and "3" have the same name
+    merged, names = pd.factorize(names)  # 3 and "3" have the same name
     return np.append(merged, -1)[codes], names
 
 
@@ -161,7 +155,7 @@ def column_kind(values: Any, table: str, *, required: bool = False) -> ColumnKin
     text = text_without(values, EMPTY_NUMBERS)
     if text is not None:
         return _kind_of_text(text, values, rows, table, required)
-    inferred = import_pandas().api.types.infer_dtype(cells.astype(object), skipna=True)
+    inferred = pd.api.types.infer_dtype(cells.astype(object), skipna=True)
     if inferred in _KINDS:
         return _KINDS[inferred]
     index, first = 0, cells.iloc[0]
@@ -216,17 +210,16 @@ def to_numbers(values: Any, table: str) -> Floats:
 
 def _iso_seconds(values: Any, table: str) -> Floats:
     """A column of dates as in ISO 8601 as seconds since 1970 in UTC, NaN where empty, (N,)."""
-    pandas = import_pandas()
     empty, text = is_empty(values, EMPTY_NUMBERS), as_text(values)
     codes: Ints | slice = slice(None)
     cells = values.where(~empty, None) if _may_hold_text(values) and text is None else values
     if text is not None:  # few dates are distinct
         codes, names = text.distinct
-        cells = pandas.Series([*names, None], dtype=object)  # code -1, missing
-    dates = pandas.to_datetime(cells, format="ISO8601", utc=True, errors="coerce")
+        cells = pd.Series([*names, None], dtype=object)  # code -1, missing
+    dates = pd.to_datetime(cells, format="ISO8601", utc=True, errors="coerce")
     try:
-        since = (dates - pandas.Timestamp(0, tz="UTC")) / pandas.Timedelta(seconds=1)
-    except pandas.errors.OutOfBoundsDatetime:
+        since = (dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
+    except pd.errors.OutOfBoundsDatetime:
         where = location(table, values.name)
         raise ValueError(f"{where} holds a date outside the years 1678 to 2261.") from None
     seconds = np.asarray(since, dtype=np.float64)[codes]
@@ -305,7 +298,7 @@ def _parse_numbers(values: Any, empty: Bools) -> Floats:
         return cell.strip() if isinstance(cell, str) else cell
 
     cells = values[~empty].astype(object).map(readable)
-    return np.asarray(import_pandas().to_numeric(cells, errors="coerce"), dtype=np.float64)
+    return np.asarray(pd.to_numeric(cells, errors="coerce"), dtype=np.float64)
 
 
 def _check_parsed(

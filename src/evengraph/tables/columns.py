@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
+import pandas as pd
 
 from evengraph.core.errors import ArgumentError, listed, short
 from evengraph.tables.cells import (
@@ -25,7 +26,6 @@ from evengraph.tables.cells import (
     date_form,
     describe_mismatch,
     distinct_names,
-    import_pandas,
     is_empty,
     is_unnamed,
     location,
@@ -321,7 +321,7 @@ def join_edges(tables: Mapping[str, Any], ends: tuple[str | None, str | None]) -
         source, target = edge_ends(part, TableColumns(source=named[0], target=named[1]), Notes())
         part = part.rename(columns={source: ends[0] or "source", target: ends[1] or "target"})
         parts.append(part.rename(columns={"type": "type of edge"}).assign(type=name))
-    joined = import_pandas().concat(parts, ignore_index=True)
+    joined = pd.concat(parts, ignore_index=True)
     joined.attrs = {"file": ", ".join(table_name(t, name) for name, t in tables.items())}
     return joined
 
@@ -342,7 +342,7 @@ def _find_id(
     free = [column for column in nodes.columns if column not in taken.values()]
     fitting = [column for column in free if column != usual and fits(column)]
     named = [column for column in fitting if is_id_name(column)]
-    names = (canonical_name(n) for end in ends for n in import_pandas().unique(end.dropna()))
+    names = (canonical_name(n) for end in ends for n in pd.unique(end.dropna()))
     numbered = usual is None and all(n.isdecimal() and int(n) < len(nodes) for n in names)
     found = named or ([] if numbered else fitting)
     if len(found) > 1:
@@ -358,6 +358,10 @@ def _find_id(
             text = f"Column {column!r} of {table} holds the ids that the edges name; "
             raise ArgumentError(f"{text}set {role} to another column.", argument=role)
     if usual is None and not numbered:
+        for column in free:
+            with suppress(TypeError):  # lists cannot be hashed
+                if _holds_ends(nodes[column].drop_duplicates(), *ends):
+                    id_index(nodes[column], table)  # tells which id repeats
         raise ArgumentError(
             f"{table} has no column called id, node or node_id, and none that holds both ends of "
             f"every edge; set id to one of its columns: {listed(nodes.columns)}.",
@@ -421,7 +425,7 @@ def feature_columns(nodes: Any, columns: TableColumns, notes: Notes) -> list[str
         if not is_id_name(column) or values.dtype.kind in "fmM" or len(values) < 2:
             continue
         with suppress(TypeError):  # lists
-            distinct = len(import_pandas().unique(values.to_numpy()))
+            distinct = len(pd.unique(values.to_numpy()))
             if distinct == len(values) and not is_empty(values).any():
                 useless[column] = "its values are distinct, like ids"
     for column, reason in useless.items():
@@ -520,7 +524,7 @@ def encode_labels(
     counts = Counter(names)
     _check_classes(column, where, counts)
     labels = np.full(len(values), -1, dtype=np.int64)
-    labels[~empty] = import_pandas().Index(classes, dtype=object).get_indexer(names)
+    labels[~empty] = pd.Index(classes, dtype=object).get_indexer(names)
     if words.any():
         word = canonical_name(values.iloc[int(words.argmax())])
         text = f"Labels {word!r} or similar, treated as unlabelled: {int(words.sum())}."

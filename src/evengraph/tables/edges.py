@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -25,7 +26,6 @@ from evengraph.tables.cells import (
     column_kind,
     date_form,
     distinct_names,
-    import_pandas,
     is_empty,
     is_unnamed,
     location,
@@ -72,7 +72,7 @@ def make_relations(rows: EdgeRows, num_nodes: int, columns: TableColumns) -> Rel
     edges, source, target, weight = rows
     codes, directed, types = np.zeros(len(source), np.int64), columns.directed, columns.relations
     if types:
-        index = import_pandas().Index(types, dtype=object)
+        index = pd.Index(types, dtype=object)
         codes = np.asarray(index.get_indexer(canonical_names(edges[columns.type])), np.int64)
     names = list(types or [""])
     if directed:
@@ -129,7 +129,7 @@ def id_index(values: Any, table: str) -> Any:
             f"{location(table, values.name, int(empty.argmax()))} is empty; every node needs an id "
             f"(empty ids: {int(empty.sum())})."
         )
-    ids = import_pandas().Index(canonical_names(values), dtype=object)
+    ids = pd.Index(canonical_names(values), dtype=object)
     repeated = ids.duplicated()
     if repeated.any():
         row = int(repeated.argmax())

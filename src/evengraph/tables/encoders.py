@@ -14,6 +14,7 @@ from itertools import chain, pairwise
 from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from evengraph.core.errors import ArgumentError, short
@@ -28,7 +29,6 @@ from evengraph.tables.cells import (
     column_kind,
     date_form,
     distinct_names,
-    import_pandas,
     is_empty,
     location,
     seconds_of,
@@ -396,7 +396,7 @@ class Items:
     def transform(self, values: Any, table: str) -> Entries:
         """The features of every row, (N, len(items))."""
         rows, codes, names = _pairs(_parse_lists(values, table, self.separator))
-        index = import_pandas().Index(self.items, dtype=object).get_indexer(names)[codes]
+        index = pd.Index(self.items, dtype=object).get_indexer(names)[codes]
         known = index >= 0
         return Entries((len(values), len(self.items)), rows[known], index[known])
 
@@ -447,7 +447,7 @@ def without_item(values: Any, table: str, item: str) -> Any:
     items = lists.items[kept].tolist()
     ends = np.searchsorted(lists.rows[kept], np.arange(len(values) + 1))
     cells = [items[start:stop] for start, stop in pairwise(ends)]
-    return import_pandas().Series(cells, index=values.index, name=values.name, dtype=object)
+    return pd.Series(cells, index=values.index, name=values.name, dtype=object)
 
 
 def _parse_lists(values: Any, table: str, separator: str) -> Lists:
@@ -472,7 +472,7 @@ def _parse_lists(values: Any, table: str, separator: str) -> Lists:
     arrays = len(lists) and all(isinstance(cell, np.ndarray) for cell in lists)
     items = np.concatenate(lists) if arrays else list(chain.from_iterable(lists))
     dtype = None if len(items) else object
-    column = import_pandas().Series(items, dtype=dtype, name=values.name)
+    column = pd.Series(items, dtype=dtype, name=values.name)
     column.attrs["file"] = table  # for errors
     return Lists(np.repeat(rows, lengths), column)
 
@@ -511,7 +511,7 @@ def _vectors(values: Any, table: str, size: int | None) -> Floats:
     lists = _parse_lists(values, table, "")
     owners, lengths = np.unique(lists.rows, return_counts=True)
     expected = size or int(np.bincount(lengths).argmax())
-    numbers = np.asarray(import_pandas().to_numeric(lists.items, errors="coerce"), np.float64)
+    numbers = np.asarray(pd.to_numeric(lists.items, errors="coerce"), np.float64)
     wrong = lists.rows[~np.isfinite(numbers)]
     if len(wrong):
         raise ValueError(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 import torch
 from numpy.typing import ArrayLike, NDArray
@@ -26,7 +27,7 @@ from evengraph.core.untrusted import (
 )
 from evengraph.core.untrusted import read_npz as read_arrays
 from evengraph.tables.build import TableGraph, assemble, build_graph
-from evengraph.tables.cells import Floats, Ints, import_pandas
+from evengraph.tables.cells import Floats, Ints
 from evengraph.tables.columns import TableColumns
 from evengraph.tables.edges import id_index, read_weights, undirected_edges
 from evengraph.tables.feature_encoder import FeatureEncoder
@@ -180,7 +181,7 @@ def from_matrix(
         raise ValueError(f"{name} holds no nodes.")
     links = undirected_edges(source, target, num_nodes, notes, weights)
     ids = np.arange(num_nodes) if ids is None else _per_node(ids, num_nodes, "ids", name)
-    id_index(import_pandas().Series(ids, name="ids"), name)
+    id_index(pd.Series(ids, name="ids"), name)
     nodes, encoder = _encode_features(features, num_nodes, links.edge_index, name)
     notes += encoder.notes
     nodes.attrs["file"] = name
@@ -189,7 +190,7 @@ def from_matrix(
     else:
         array = np.asarray(labels)
         array = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
-        values = import_pandas().Series(_per_node(array, num_nodes, "labels", name))
+        values = pd.Series(_per_node(array, num_nodes, "labels", name))
         nodes["labels"] = values.where(array != -1) if array.dtype.kind in "if" else values
     if times is not None:
         nodes["time"] = _per_node(times, num_nodes, "time", name)
@@ -217,7 +218,7 @@ def _matrix_edges(matrix: Any, name: str, notes: Notes) -> tuple[Ints, Ints, Flo
     adjacency = sp.coo_array(_as_float32(matrix))
     if adjacency.ndim != 2 or adjacency.shape[0] != adjacency.shape[1]:
         raise ValueError(f"{name}: the matrix must be square, got shape {adjacency.shape}.")
-    weights = import_pandas().Series(adjacency.data, name="matrix")
+    weights = pd.Series(adjacency.data, name="matrix")
     numbers, positive = read_weights(weights, name, notes)
     source, target = (end[positive].astype(np.int64) for end in (adjacency.row, adjacency.col))
     return source, target, numbers if (numbers != numbers[:1]).any() else None
@@ -232,9 +233,8 @@ def _as_float32(matrix: Any) -> Any:
 def _encode_features(
     features: Any, num_nodes: int, edge_index: Tensor, name: str
 ) -> tuple[Any, FeatureEncoder]:
-    pandas = import_pandas()
     if features is None or not np.shape(features)[-1]:
-        nodes = pandas.DataFrame(index=range(num_nodes))
+        nodes = pd.DataFrame(index=range(num_nodes))
         return nodes, FeatureEncoder.fit(nodes, [], edge_index=edge_index)
     dense = np.asarray(_as_float32(features).todense() if sp.issparse(features) else features)
     if dense.dtype.kind not in "biuf" or dense.ndim != 2 or len(dense) != num_nodes:
@@ -243,7 +243,7 @@ def _encode_features(
             f"shape {dense.shape}."
         )
     names = [f"x{index}" for index in range(dense.shape[1])]
-    return pandas.DataFrame(dense, columns=names), FeatureEncoder.passthrough(names, dense)
+    return pd.DataFrame(dense, columns=names), FeatureEncoder.passthrough(names, dense)
 
 
 def _per_node(values: Any, num_nodes: int, what: str, name: str) -> NDArray[Any]:
@@ -311,12 +311,11 @@ def read_graphml(
 def _build_network(
     network: Any, columns: TableColumns, name: str, encoder: FeatureEncoder | None = None
 ) -> TableGraph:
-    pandas = import_pandas()
     rows = {node: row for row, node in enumerate(network.nodes)}
-    nodes = pandas.DataFrame([dict(network.nodes[node]) for node in rows], index=range(len(rows)))
+    nodes = pd.DataFrame([dict(network.nodes[node]) for node in rows], index=range(len(rows)))
     ends = [(rows[a], rows[b], data) for a, b, data in network.edges(data=True)]
     sources, targets = [a for a, _, _ in ends], [b for _, b, _ in ends]
-    edges = pandas.DataFrame({"(source)": sources, "(target)": targets})
+    edges = pd.DataFrame({"(source)": sources, "(target)": targets})
     attributes = dict.fromkeys(attribute for _, _, data in ends for attribute in data)
     if columns.weight is not None:
         attributes.setdefault(columns.weight)
@@ -462,7 +461,7 @@ def hetero_tables(data: Any, id: str | None = None) -> tuple[Any, dict[str, Any]
     The type with labels `y` is that of the nodes; `id`, such as account_id, names it without any.
     Reversed edges, whose names begin with rev_, say nothing new.
     """
-    frame, tables, edges = import_pandas().DataFrame, dict[str, Any](), dict[str, Any]()
+    frame, tables, edges = pd.DataFrame, dict[str, Any](), dict[str, Any]()
     kinds = [k for k in data.node_types if f"{k}_id" == id or (id is None and "y" in data[k])]
     if len(kinds) != 1:
         known = ", ".join(data.node_types)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import pandas as pd
 
 from evengraph.core.errors import ArgumentError, listed
 from evengraph.tables.cells import (
@@ -24,7 +25,6 @@ from evengraph.tables.cells import (
     check_columns,
     column_kind,
     date_form,
-    import_pandas,
     is_empty,
     plural,
     seconds_of,
@@ -84,10 +84,10 @@ class OtherTables:
         for part, others in zip(parts, (new.tables, new.edges), strict=True):
             for name, rows in others.items():
                 both = [part[name], rows] if name in part else [rows]
-                part[name] = import_pandas().concat(both, ignore_index=True)
+                part[name] = pd.concat(both, ignore_index=True)
         for kind in new.tables:
             check_columns(parts[0][kind], [keys[kind]], kind)
-            names = import_pandas().Series(canonical_names(parts[0][kind][keys[kind]]))
+            names = pd.Series(canonical_names(parts[0][kind][keys[kind]]))
             parts[0][kind] = parts[0][kind][~names.duplicated(keep="last").to_numpy()]
         return replace(self, tables=parts[0], edges=parts[1])
 
@@ -119,18 +119,18 @@ class OtherTables:
         self, nodes: Any, steps: Sequence[Step], order: str | None
     ) -> tuple[Any, tuple[str, ...]]:
         """The nodes table with what other tables tell of its rows, and the names of the columns."""
-        frames, made, pandas = {"": nodes, **self.tables}, tuple[str, ...](), import_pandas()
+        frames, made = {"": nodes, **self.tables}, tuple[str, ...]()
         for step in reversed(steps):  # those of the most distant tables first
             near = frames.get(step.near)
             if near is None or step.near == step.far:
                 continue
-            columns = pandas.DataFrame(self._columns(step, near, frames.get(step.far), order))
+            columns = pd.DataFrame(self._columns(step, near, frames.get(step.far), order))
             if taken := [name for name in columns if name in near.columns]:
                 table = table_name(near, step.near or "nodes")
                 text = f"{table} has a column {taken[0]!r}, a name of features from other tables"
                 raise ValueError(f"{text}; rename it.")
             made = (*made, *columns) if step.near == "" else made
-            frames[step.near] = pandas.concat([near, columns.set_axis(near.index)], axis=1)
+            frames[step.near] = pd.concat([near, columns.set_axis(near.index)], axis=1)
         frames[""].attrs = nodes.attrs
         return frames[""], made
 
@@ -141,7 +141,7 @@ class OtherTables:
         if step.far_end and (step.is_link or far is None):
             found[step.name] = _cells(rows, ids, size, step.several)
         if far is not None:
-            index = import_pandas().Index(canonical_names(far[step.far_key]), dtype=object)
+            index = pd.Index(canonical_names(far[step.far_key]), dtype=object)
             places = np.asarray(index.get_indexer(ids), np.int64)
             for column in far.columns.drop(step.far_key):
                 if (name := f"{step.name}.{column}") not in self.dropped:
@@ -278,6 +278,8 @@ def find_steps(
         text = f"Nothing leads from {table_name(nodes, 'nodes')} to the table {kind}: name an "
         raise ValueError(f"{text}edges table with --edges, or a column that holds its ids.")
     for step in steps:
+        if step.near == step.far:
+            continue
         size = len(frames[step.far]) if step.far in frames else 0
         by = f"{step.near_end} and {step.far_end} of {step.name}" if step.far_end else step.name
         text = f"{step.far.capitalize()} ({plural(size, 'row')}) by {by}: columns {step.name}.*"
@@ -287,13 +289,13 @@ def find_steps(
 
 def _key(table: Any, others: Sequence[Any], columns: Sequence[str]) -> tuple[str, Any]:
     """The column with the ids of a table, and their names: one that others refer to, if any."""
-    fallback: tuple[str, Any] = ("", import_pandas().Index([]))
+    fallback: tuple[str, Any] = ("", pd.Index([]))
     for column in sorted(columns, key=lambda c: (c.lower() != "id", not is_id_name(c))):
         with suppress(TypeError, ValueError):  # lists, empty cells
             values = table[column]
             if values.dtype.kind in "bfmM" or not values.is_unique or is_empty(values).any():
                 continue
-            index = import_pandas().Index(canonical_names(values))
+            index = pd.Index(canonical_names(values))
             if any(_fits(other[name], index) for other in others for name in other.columns):
                 return column, index
             fallback = fallback if fallback[0] else (column, index)

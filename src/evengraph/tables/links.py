@@ -43,6 +43,7 @@ MAX_LINKS, MAX_NUMBERS = 8, 8  # links, and columns of numbers that are averaged
 DAY = 86_400.0
 WINDOWS = (1, 7, 30)  # days
 FEWEST, SHARED, LEAST_LIFT = 10, 0.2, 1.1  # values, share of rows and lift of a suggested link
+CERTAIN = 3.0  # standard errors of its lift
 _ID_LIKE = re.compile(r"(?:.*[_\W])?(?:id|no|number|card|account|device)", re.IGNORECASE)
 NUMBERS = ("number", "boolean")
 SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
@@ -100,8 +101,9 @@ def group_codes(nodes: Any, link: str, notes: Notes | None = None) -> Link:
 def suggest_links(nodes: Any, label: str | None) -> list[str]:
     """Columns that may be links, the most telling first, each with what it connects.
 
-    Values repeat, but not in all rows. Where the label is named, rows that share a value are both
-    of the rarest class more often than by chance.
+    Values repeat, but not in all rows. Where the label is named, rows that share a value with one
+    of the rarest class are of it more often than by chance. Every row of that class counts the
+    same, so that a few values of many rows do not decide.
     """
     labels = None
     if label in nodes.columns:
@@ -122,10 +124,15 @@ def suggest_links(nodes: Any, label: str | None) -> list[str]:
             if labels is not None:
                 known = labels[link.nodes]
                 some = ~np.isnan(known)
-                counts = [np.bincount(link.values[some], w) for w in (None, known[some])]
-                pairs, both = (float((count * (count - 1)).sum()) for count in counts)
-                chance = float(np.nanmean(labels)) ** 2
-                times = both / pairs / chance if pairs and chance else 0.0
+                chance = float(known[some].mean()) if some.any() else 1.0
+                sizes, rare = (np.bincount(link.values[some], w) for w in (None, known[some]))
+                mine = link.values[known == 1]
+                mine = mine[sizes[mine] > 1]
+                also, others = rare[mine] - 1, sizes[mine] - 1  # of a row's value, without the row
+                beyond = float((also / others - chance).sum())
+                if beyond <= CERTAIN * np.sqrt(chance * (1 / others).sum()):
+                    continue
+                times = 1 + beyond / len(mine) / chance
                 text += f"; both {names[rarest]} {times:.1f} times as often as by chance"
             if times >= LEAST_LIFT or labels is None:
                 found.append((times, f"{text})"))

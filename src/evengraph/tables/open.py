@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import pandas as pd
 
 from evengraph.core.errors import one_line_errors, short
 from evengraph.core.lazy import is_packed, wing
@@ -18,7 +19,6 @@ from evengraph.tables.cells import (
     canonical_name,
     canonical_names,
     check_columns,
-    import_pandas,
 )
 from evengraph.tables.columns import (
     TableColumns,
@@ -128,7 +128,7 @@ def _merged_labels(nodes: Any, edges: Any, labels: Mapping[str, str], columns: T
     text += f" ({', '.join(changed[:SHOWN])}{', ...' * (len(changed) > SHOWN)})" * bool(changed)
     text += f"; of nodes that the table does not have: {missing:,}." if missing else "."
     notes = [*nodes.attrs.get("notes", ()), text]
-    nodes = nodes.assign(**{label: import_pandas().Series(after, nodes.index, dtype=object)})
+    nodes = nodes.assign(**{label: pd.Series(after, nodes.index, dtype=object)})
     nodes.attrs["notes"] = notes
     return nodes
 
@@ -255,7 +255,7 @@ def open_graph_file(
         raise ValueError(f"{path}: x must have {width} columns, got {graph.num_features}.")
     names = list(encoder.input_columns)
     values = graph.x.numpy() if names else np.empty((graph.num_nodes, 0))
-    nodes = import_pandas().DataFrame(values, columns=names)
+    nodes = pd.DataFrame(values, columns=names)
     graph.x = encoder.transform(nodes, edge_index=graph.edge_index)
     return replace(tables, graph=graph, encoder=encoder)
 

@@ -16,6 +16,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from evengraph.core.errors import first_line, one_line_errors, short
 from evengraph.core.untrusted import (
     CELL_BYTES,
@@ -25,7 +27,7 @@ from evengraph.core.untrusted import (
     check_table,
     check_unpacked,
 )
-from evengraph.tables.cells import distinct_names, import_pandas, plural
+from evengraph.tables.cells import distinct_names, plural
 from evengraph.tables.encoders import LIST_FILE
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson")
@@ -189,7 +191,7 @@ def _read_plain_csv(text: str, separator: str, num_columns: int) -> Any:
 
 
 def _read_any_csv(text: str, path: Path, separator: str) -> Any:
-    pandas, width = import_pandas(), 0
+    width = 0
     rows = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True)
     with _csv_errors(rows, path):
         for row in rows:
@@ -201,7 +203,7 @@ def _read_any_csv(text: str, path: Path, separator: str) -> Any:
                     f"has {width}; quote text that contains {SEPARATORS[separator]}."
                 )
     try:
-        return pandas.read_csv(
+        return pd.read_csv(
             io.StringIO(text),
             sep=separator,
             dtype=str,
@@ -211,7 +213,7 @@ def _read_any_csv(text: str, path: Path, separator: str) -> Any:
             index_col=False,
             engine="c",
         )
-    except pandas.errors.ParserError as error:
+    except pd.errors.ParserError as error:
         reason = str(error).rpartition("C error: ")[2].strip().rstrip(".")
         raise ValueError(f"{path} cannot be read: {reason}; is a quote not closed?") from None
 
@@ -277,7 +279,7 @@ def _read_json_lines(text: str, path: Path) -> Any:
                 f'{{"id": 1, "age": 20}}, got {line.strip()[:40]}.'
             )
         rows.append(row)
-    return import_pandas().DataFrame(rows)
+    return pd.DataFrame(rows)
 
 
 def _parse_list_file(text: str, path: Path) -> Any:
@@ -296,14 +298,14 @@ def _parse_list_file(text: str, path: Path) -> Any:
             must = f"the list of node {short(node)} must hold numbers and text alone"
             raise ValueError(f"{path}: {must}, as in {example}.")
     keys = [key.strip() for key in lists]
-    column = import_pandas().Series(list(lists.values()), index=keys, dtype=object)
+    column = pd.Series(list(lists.values()), index=keys, dtype=object)
     return column[~column.index.duplicated()]
 
 
 def _read_parquet(path: Path) -> Any:
     check_parquet(path)
     with _parquet_errors(path):
-        return import_pandas().read_parquet(path)
+        return pd.read_parquet(path)
 
 
 def check_parquet(path: Path) -> None:
@@ -409,7 +411,7 @@ def _matching_names(nodes: Any, keys: Any, find_id: Callable[[], str | None]) ->
     best = {column: names for column, (count, names) in found.items() if count == most}
     if len(best) == 1 and most == len(keys):
         return best.popitem()[1]
-    id, numbers = find_id(), import_pandas().RangeIndex(len(nodes)).astype(str)
+    id, numbers = find_id(), pd.RangeIndex(len(nodes)).astype(str)
     if id not in best and most < len(keys) and keys.isin(numbers).all():
         return numbers
     return best.get(id, next(iter(best.values()), None))
