@@ -68,7 +68,7 @@ def test_which_column_fits_the_edges():
     assert opened(people(who=names), edges).columns.id == "who"
     with pytest.raises(ArgumentError, match="none that holds both ends of every edge; set id to"):
         opened(people(who=names[::-1]), edges.assign(to="z"))
-    with pytest.raises(ValueError, match=r"'who', row 40 repeats the id 'n0' of row 1; .* ids: 1\)"):
+    with pytest.raises(ValueError, match="'who', row 40 repeats the id 'n0' of row 1"):
         opened(people(who=[*names[:-1], "n0"]), edges[:-1])
     own = opened(people(id=ORDER + 5000, new_id=ORDER), features=["id"])
     assert own.encoder.names == ("id",)
