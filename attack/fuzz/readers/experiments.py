@@ -46,7 +46,7 @@ more_seeds = "7-9"
 name = "reweight"
 label = "Ours"
 like = "GCN"
-search = { dropout = [0.1, 0.9], trials = 3 }
+grid = { dropout = [0.1, 0.9], hidden = [8, 16] }
 note = "a note"
 
 [[method]]
