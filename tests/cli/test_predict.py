@@ -110,7 +110,10 @@ def test_run_and_predict_name_the_same_threshold_and_what_it_does(two, shop, cap
     shown = capsys.readouterr().out
     assert f"score(fraud) is {chosen['threshold']:.3f} or more, flagging 10% of the nodes" in shown
     found, size = (round(chosen[name]) for name in ("found", "positives"))
-    assert f"On {chosen['nodes']:.0f} held-out nodes it finds {found} of {size} fraud (" in shown
+    assert (
+        f"On {chosen['nodes']:.0f} held-out nodes it finds {found} of {size} nodes of class fraud ("
+        in " ".join(shown.split())
+    )
     for words, goal in (
         (["--precision", 0.6], "a precision of 60%"),
         (["--recall", 0.9], "a recall of 90%"),
@@ -134,7 +137,7 @@ def test_the_most_suspicious_are_listed_with_reasons(two, shop, capsys):
     capsys.readouterr()
     predicted(shop, two, "--top", "4")
     lines = capsys.readouterr().out.splitlines()
-    (head,) = [place for place, line in enumerate(lines) if "speaks for it" in line]
+    (head,) = [place for place, line in enumerate(lines) if "reasons" in line]
     table = lines[head + 1 : lines.index("", head)]
     shown = [line.split() for line in table if not line.startswith(" ")]  # reasons are wrapped
     assert [line[0] for line in shown] == ["1", "2", "3", "4"]

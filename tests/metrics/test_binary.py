@@ -223,7 +223,7 @@ def test_an_outcome_in_words_with_intervals():
     assert value == 4 * 50 + 26
     assert low < 150 < value < 350 < high
     assert outcome.words("fraud") == (
-        "finds 14 of 18 fraud (55% to 91%); 14 of 40 alarms are right (22% to 50%)"
+        "finds 14 of 18 nodes of class fraud (55% to 91%); 14 of 40 alarms are right (22% to 50%)"
     )
     assert f"; it costs 226 ({low:,.0f} to {high:,.0f})" in outcome.words("fraud", Costs(50, 1))
     assert Outcome(1.0, 900, 18, 0, 0).words("fraud").endswith("0 of 0 alarms are right")

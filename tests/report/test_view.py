@@ -130,8 +130,8 @@ MATRIX = [[90, 0, 6, 4], [0, 80, 10, 10], [0, 6, 4, 0], [8, 0, 0, 2]]
         ),
         (
             [20, 20, 20, 2],
-            "Found 2 of 10 d (95% interval 6% to 51%) in 1 test set; 14 of 16 alarms are false "
-            "(64% to 97%).",
+            "Found 2 of 10 nodes of class d (95% interval 6% to 51%) in 1 test set; 14 of 16 "
+            "alarms are false (64% to 97%).",
         ),
         ([20, 20, 20, 20], ""),
     ],
@@ -153,15 +153,15 @@ def test_the_verdict_counts_rare_nodes_and_compares_with_guessing(counts, start)
 def test_the_verdict_on_two_classes_is_about_the_threshold():
     view = ResultView(make_fraud())
     assert view.verdict == [
-        "Found 12 of 18 fraud (95% interval 35% to 88%) in 3 test sets; 21 of 33 alarms are false "
-        "(40% to 82%).",
+        "Found 12 of 18 nodes of class fraud (95% interval 35% to 88%) in 3 test sets; 21 of 33 "
+        "alarms are false (40% to 82%).",
         "Average precision is 35.0% (95% interval 17.5 to 58.0) on 300 held-out nodes (18 fraud); "
         "a random ranking has 6.0%.",
     ]
     uneven = DECISION | {"options": [OPTION], "ranking": RANKED | {"share": 0.01}}
     assert ResultView(make_fraud() | {"decision": uneven}).verdict[2] == (
-        "These counts are of labels as collected: with 1.0% fraud among all nodes, 60% of the "
-        "alarms (42% to 75%) would be false."
+        "These counts are of labels as collected: if 1.0% of all nodes are of class fraud, 60% "
+        "of the alarms (42% to 75%) would be false."
     )
     old = ResultView(make_fraud() | {"decision": None})
     assert old.average_precision == [

@@ -89,7 +89,7 @@ def _show_suspects(
     with err.status("explaining"):
         graph = predictions.graph
         found = suspects(model.method_, nodes, scores, positive=positive, count=count, graph=graph)
-    table = plain_table(["", "id", escape(heading(predictions.frame, name)), "speaks for it"])
+    table = plain_table(["", "id", escape(heading(predictions.frame, name)), "reasons"])
     for rank, one in enumerate(found, start=1):
         shown = format_probability(one.probability)
         table.add_row(str(rank), escape(one.id), shown, escape("; ".join(one.reasons)))

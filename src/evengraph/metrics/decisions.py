@@ -127,7 +127,7 @@ class Outcome(NamedTuple):
         return value, (max(value - below, 0.0), value + above)
 
     def words(self, name: str, costs: Costs | None = None) -> str:
-        """Such as `finds 14 of 18 fraud (55% to 91%); 14 of 40 alarms are right (22% to 50%)`."""
+        """Such as `finds 14 of 18 nodes of class fraud (55% to 91%); 14 of 40 alarms are ...`."""
         found, flagged, positives = (
             f"{round(count):,}" for count in (self.found, self.flagged, self.positives)
         )
@@ -135,8 +135,8 @@ class Outcome(NamedTuple):
             "" if ends is None else f" ({ends[0]:.0%} to {ends[1]:.0%})"
             for ends in (share_interval(self.found, n) for n in (self.positives, self.flagged))
         ]
-        text = f"finds {found} of {positives} {name}{ends[0]}; {found} of {flagged} alarms are "
-        text += f"right{ends[1]}"
+        text = f"finds {found} of {positives} nodes of class {name}{ends[0]}; "
+        text += f"{found} of {flagged} alarms are right{ends[1]}"
         if costs is not None:
             value, between = self.cost(costs)
             text += f"; it costs {value:,.0f}"

@@ -134,7 +134,7 @@ def _two_class_cards(view: ResultView) -> list[Markup]:
             metric_value("tuned_threshold", view.score("tuned_threshold").mean),
         )
         wrong = f"{integer(pooled.hits)} of {integer(pooled.guessed)} alarms are right"
-        found = f"{integer(pooled.hits)} of {integer(pooled.size)} {row.name} found"
+        found = f"{integer(pooled.hits)} of {integer(pooled.size)} nodes of class {row.name}"
         for title, text, below in (
             ("Precision at the threshold", pooled.precision, wrong),
             ("Recall at the threshold", pooled.recall, found),
@@ -440,7 +440,7 @@ def _likeliest(result: Mapping[str, Any]) -> Markup:
         return Markup("")
     name, kind = (str(lookup(result, "likeliest", key)) for key in ("class", "kind"))
     text = "Unlabelled nodes, by the saved model; all of them are in predictions.csv."
-    heads = ("id", kind, "speaks for it")
+    heads = ("id", kind, "reasons")
     return page.table_section(f"Most likely {name}", text, heads, rows, kind="figures reasons")
 
 

@@ -300,7 +300,7 @@ class ResultView:
         """What the test says, in counts and compared with chance; nothing without scores."""
         one, rare = self.positive, [row.index for row in self.classes if row.minority]
         pooled = self.pooled([one.index] if one else rare)
-        name = one.name if one else f"nodes of {len(rare)} minority classes"
+        name = f"class {one.name}" if one else f"{len(rare)} minority classes"
         found = [] if not pooled.size else [self._found(pooled, name)]
         if self.is_two_class:
             ranked = f"Average precision is {' '.join(self.average_precision)}."
@@ -312,7 +312,7 @@ class ResultView:
         return [*found, f"Balanced accuracy is {decimals(mean)}%; guessing gives {guess}%."]
 
     def _found(self, pooled: Hits, name: str) -> str:
-        """Such as `Found 15 of 15 fraud (95% interval 78% to 100%) in 3 test sets; 15 of ...`."""
+        """Such as `Found 15 of 15 nodes of class fraud (95% interval 78% to 100%) in 3 ...`."""
         wrong, texts = pooled.guessed - pooled.hits, []
         for count, of, word in (
             (pooled.hits, pooled.size, "95% interval "),
@@ -322,7 +322,7 @@ class ResultView:
             texts.append("" if ends is None else f" ({word}{ends[0]:.0f}% to {ends[1]:.0f}%)")
         counts = f"{integer(wrong)} of {integer(pooled.guessed)} alarms are false{texts[1]}"
         return (
-            f"Found {integer(pooled.hits)} of {integer(pooled.size)} {name}{texts[0]} in "
+            f"Found {integer(pooled.hits)} of {integer(pooled.size)} nodes of {name}{texts[0]} in "
             f"{plural(self.tests, 'test set')}; {counts if pooled.guessed else 'no alarms'}."
         )
 
@@ -340,8 +340,8 @@ class ResultView:
         value, ends = Hits(right, size, flagged).share(flagged - right, flagged)
         between = "" if ends is None else f" ({ends[0]:.0f}% to {ends[1]:.0f}%)"
         return [
-            f"These counts are of labels as collected: with {percentage(share, 1)} {name} among "
-            f"all nodes, {value:.0f}% of the alarms{between} would be false."
+            f"These counts are of labels as collected: if {percentage(share, 1)} of all nodes are "
+            f"of {name}, {value:.0f}% of the alarms{between} would be false."
         ]
 
     @property
