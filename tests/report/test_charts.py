@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from evengraph.report import charts, markup
-from evengraph.report.inspect_page import degree_bars, homophily_row, reach_panel, size_bar
+from evengraph.report.inspect_page import degree_bars, homophily_row, size_bar
 from evengraph.report.view import ClassSummary
 
 
@@ -99,7 +99,7 @@ def place(node, name):
 
 def summary(**changes):
     numbers = {"labelled": 10.0, "hidden": 0.0, "homophily": 62.5, "chance": 20.0}
-    plain = {"name": "a", "rare": False, "reach": [10.0, 40.0], "colour": "colour-0"}
+    plain = {"name": "a", "rare": False, "reach": [10.0, 40.0]}
     return ClassSummary(**plain | numbers | changes)
 
 
@@ -125,16 +125,11 @@ def test_dots_stay_on_the_axis(parse):
     assert not parse(charts.dot_row("undefined", None)).all("circle")
 
 
-def test_homophily_degrees_and_reach(parse):
+def test_homophily_and_degrees(parse):
     assert not parse(homophily_row(summary(homophily=None, chance=None))).all("circle")
     found = parse(degree_bars([(0, 0, 5), (1, 1, 0), (2, 3, 20)]))
     assert [node.text for node in found.all("span", "name")] == ["0", "1", "2–3"]
     assert [place(one, "width") for one in found.all("rect")] == [25.0, 0.0, 100.0]
-    found = parse(reach_panel([summary(reach=[0.0, 50.0, 100.0])], [0.0, 60.0, 100.0]))
-    assert [place(dot, "cy") for dot in found.all("circle")] == [100, 50, 0]
-    alone = parse(reach_panel([summary(reach=[30.0], colour="")], [40.0]))
-    assert len(alone.all("path", "faint")) == 1
-    assert alone.all("path")[0].attributes["d"] == "M500.0 700.0Z"
 
 
 @pytest.mark.parametrize(("values", "limits"), [([], (-6, 106)), ([5.0, None], (4.5, 5.5))])

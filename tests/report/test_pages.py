@@ -17,7 +17,6 @@ from evengraph.report.inspect_page import render_inspection
 from evengraph.report.page import (
     FLIP,
     STYLE,
-    changed_params,
     command_block,
     copy_script,
     html_page,
@@ -257,16 +256,9 @@ def test_an_inspection_of_a_labelled_graph_says_that_nothing_is_to_reach(parse):
     assert "Every node is labelled" in page.text
 
 
-def test_parameters_and_parts_that_are_missing(parse):
-    tree = parse(origin_section({}, changed={"": {"patience": 100, "engine": None}}))
-    assert "patience = 100, engine = –" in tree.text
+def test_parts_that_are_missing(parse):
     assert origin_section({}) == page_links([]) == copy_script({}) == ""
     assert origin_section({"command": 3, "commands": [None]}) == ""
-    assert "every parameter has its default" in parse(origin_section({}, changed={"": {}})).text
-    tree = parse(origin_section({}, changed={"GCN": {}, "MLP": {"hidden": 8}}))
-    assert [node.text for node in tree.all("dd")] == ["none", "hidden = 8"]
-    assert changed_params({"fields": {"a": 1, "b": 2}, "changed": ["b"]}) == {"b": 2}
-    assert changed_params({"fields": {"a": 1}}) is None
     (button,) = parse(command_block("a <b>")).all("button")
     assert "hidden" in button.attributes  # without its script
 

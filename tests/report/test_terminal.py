@@ -71,23 +71,6 @@ def test_long_names_and_large_values_fit():
     assert "[new]" in printed(*terminal.result_tables([long, long]))
 
 
-UNCLEAR = "Whether the graph helps is unclear: {} with it and {} without it, which 90 cannot tell."
-AHEAD, BEHIND = ["Chose a.", UNCLEAR.format(66.2, 63.0)], ["Chose b.", UNCLEAR.format(59.9, 60.1)]
-HELPS = ["Chose a.", "The graph helps: the best model without it, MLP, reaches 60.0."]
-USELESS = ["The graph does not help, the best models reach 50.0 with it and 60.0 without it: chose"]
-
-
-def test_splits_that_agree_say_more_than_each_alone():
-    with_it = terminal.graph_verdict([AHEAD, AHEAD, HELPS])
-    assert "the best model with the graph is ahead: most likely it helps" in with_it
-    without = terminal.graph_verdict([BEHIND, USELESS, BEHIND, BEHIND])
-    assert "all 4 splits the best model without the graph is ahead" in without
-    tie = [UNCLEAR.format(60.0, 60.0)]
-    for some in ([AHEAD, BEHIND, AHEAD], [AHEAD, AHEAD], [HELPS] * 3, [AHEAD, AHEAD, tie], []):
-        assert terminal.graph_verdict(some) == ""
-    assert terminal.graph_verdict([AHEAD, AHEAD, ["Chose a."]]) == ""
-
-
 def test_a_comparison_fits():
     content = compared(100.0, 100.0, strength="noise")
     for place, method in enumerate(content["methods"]):

@@ -4,11 +4,9 @@ import pytest
 from samples import DECISION, OPTION, RANKED, compared, make_fraud, stored_look
 
 from evengraph.report.view import (
-    ClassSummary,
     ComparisonView,
     InspectionView,
     ResultView,
-    coloured,
     describe_protocol,
     minority_classes,
     setting_title,
@@ -238,21 +236,4 @@ def test_older_comparisons_have_counts_of_the_first_split_or_no_recall():
 def test_classes_of_an_inspection():
     content = stored_look()
     whole = InspectionView(content | {"reach": {"nodes": 0, "any_class": [1]}})
-    assert (whole.reach, whole.classes[0].reach, whole.classes[0].colour) == ([], [], "")
-
-
-def summary(name="a", reach=(10.0, 40.0), rare=False, place=0):
-    numbers = {"labelled": 10.0, "hidden": 0.0, "homophily": 50.0, "chance": 20.0}
-    return ClassSummary(name=name, place=place, rare=rare, reach=list(reach), **numbers)
-
-
-@pytest.mark.parametrize("number", [1, 6, 7, 30])
-def test_the_least_reached_get_the_colours(number):
-    reach = [[float(number - place)] * 2 for place in range(number)]
-    rows = coloured([summary(reach=shares, place=place) for place, shares in enumerate(reach)])
-    own = [place for place in range(number) if rows[place].colour]
-    assert own == list(range(number))[-6:]
-    assert len({rows[place].colour for place in own}) == len(own)
-    # the colour is that of the number among the classes, as elsewhere; the smallest is orange
-    rows = [summary(place=2), summary(rare=True, place=1), summary(rare=True, place=0)]
-    assert [one.colour for one in coloured(rows)] == ["colour-2", "colour-1", "colour-rare"]
+    assert (whole.reach, whole.classes[0].reach) == ([], [])

@@ -20,7 +20,6 @@ from numpy.typing import DTypeLike, NDArray
 from evengraph.core.errors import first_line, one_line_errors, short
 from evengraph.core.lazy import PACKED
 from evengraph.core.schema import SchemaError, read
-from evengraph.core.text import html_table
 from evengraph.tables.columns import TableColumns
 from evengraph.tables.feature_encoder import FeatureEncoder
 
@@ -235,12 +234,6 @@ class PackedGraph:
         if verify:
             graph.verify()
         return graph
-
-    def _repr_html_(self) -> str:
-        counts = f"{self.num_nodes:,} nodes, {self.num_edges // 2:,} edges"
-        rows = [(name, a["dtype"], a["shape"]) for name, a in self.header["arrays"].items()]
-        title = f"Packed graph {self.path.name}: {counts}"
-        return html_table(title, ("array", "type", "shape"), rows)
 
     @one_line_errors()
     def array(self, name: str) -> NDArray[Any]:

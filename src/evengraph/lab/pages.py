@@ -1,7 +1,6 @@
-"""One self-contained HTML page for all experiments of a store: plots and a sortable table.
+"""One self-contained HTML page for all experiments of a store: plots and tables.
 
-The page loads nothing. Its only script sorts, filters and highlights; everything can be read
-without it.
+The page loads nothing. Its only script copies the command.
 """
 
 from __future__ import annotations
@@ -32,6 +31,7 @@ from evengraph.lab.results import (
     interval_text,
     load_experiments,
     mean_text,
+    metrics_table,
     paper_table,
     ranks_table,
     ranks_title,
@@ -57,10 +57,8 @@ from evengraph.report.charts import (
 from evengraph.report.markup import DASH, Markup, tag
 from evengraph.report.page import Link, copy_script, origin_section, page_links
 from evengraph.report.terminal import plain_table
-from evengraph.report.view import dataset_title
 
 STYLE = page.read_asset(__package__, "style.css")
-SCRIPT = page.read_asset(__package__, "script.js")
 FILES = (Link("tables.csv", "All results as CSV"),)
 
 INTROS = {
@@ -98,14 +96,12 @@ def render_overview(
     words = {term: words[term] for term in words if paper or term not in ("Chance", "Paper")}
     glossary = page.glossary("How to read this page", words)
     origin = origin_section(content or {}, FILES)
-    main = tag(
-        "main", _legend(paper=paper), *sections, _table(experiments, paper), origin, glossary
-    )
+    main = tag("main", _legend(paper=paper), *sections, origin, glossary)
     days = sorted(row.created[:10] for r in experiments for c in r.cells for row in c.rows)
     footer = page.footer(None, *([" to ".join(dict.fromkeys((days[0], days[-1])))] if days else []))
     title = " · ".join(results.title for results in experiments)
     body = (_header(experiments), main, footer)
-    return page.html_page(title, *body, style=STYLE, script=SCRIPT + copy_script(content or {}))
+    return page.html_page(title, *body, style=STYLE, script=copy_script(content or {}))
 
 
 def _legend(*, paper: bool) -> Markup:
@@ -133,115 +129,16 @@ def _header(experiments: Sequence[ExperimentResults]) -> Markup:
             facts.append((name, ", ".join(values[:3]) + (" and others" if values[3:] else "")))
     title = tag("h1", "Experiments", tag("span", ", ".join(r.title for r in experiments)))
     names = {f"experiment-{n}": results.title for n, results in enumerate(experiments, 1)}
-    names["all-results"] = "All results"
     entries = (tag("li", tag("a", title, href=f"#{name}")) for name, title in names.items())
     contents = tag("nav", tag("ul", *entries), class_="contents", aria_label="Contents")
     return tag("header", title, page.facts(facts), contents, page_links(FILES))
-
-
-# The table.
-
-
-def _table(experiments: Sequence[ExperimentResults], paper: bool) -> Markup:
-    pairs = [(results, cell) for results in experiments for cell in results.cells]
-    example = "for example minority"
-    search = tag("input", type="search", data_filter="text", placeholder=example)
-    filters = tag(
-        "div",
-        _select("experiment", "Experiment", {results.title: "" for results in experiments}),
-        _select("dataset", "Data set", {c.dataset: dataset_title(c.dataset) for _, c in pairs}),
-        _select("label", "Method", {cell.label: "" for _, cell in pairs}),
-        tag("label", tag("span", "Search"), search),
-        class_="filters",
-    )
-    first, *others = TITLES.values()
-    columns = [("setting", "left"), ("method", "left"), (first, None), ("95% interval", "minor")]
-    columns += [("paper", "minor"), ("difference", None)] if paper else []
-    columns += [(title, "minor") for title in others]  # left out on a phone
-    columns += [("seeds", "minor"), ("experiment", "minor left")]
-    heads = [
-        tag("th", tag("button", name, type="button", data_column=n), scope="col", class_=kind)
-        for n, (name, kind) in enumerate(columns)
-    ]
-    body = tag("tbody", *(_row(results, cell, columns) for results, cell in pairs))
-    table = tag("table", tag("thead", tag("tr", *heads)), body, class_="figures sortable", id="all")
-    text = "Percent; mean (sample standard deviation) over seeds. Click a column to sort by it."
-    return page.section(
-        "All results",
-        tag("p", text),
-        filters,
-        tag("p", "", class_="note", id="count", aria_live="polite"),
-        page.scroll(table, "Results", "scroll tall"),
-        kind="long",
-        id="all-results",
-    )
-
-
-def _select(name: str, title: str, values: Mapping[str, str]) -> Markup:
-    options = [tag("option", "all", value="")]
-    options += [tag("option", text or value, value=value) for value, text in values.items()]
-    return tag("label", tag("span", title), tag("select", *options, data_filter=name))
-
-
-def _row(
-    results: ExperimentResults, cell: Cell, columns: Sequence[tuple[str, str | None]]
-) -> Markup:
-    cells, found = [], _cells(results, cell)
-    for name, kind in columns:
-        text, value, side = found[name]
-        classes = " ".join(filter(None, (kind, side))) or None
-        if name == "method":
-            cells.append(tag("th", text, scope="row", class_=classes))
-        else:
-            sort_key = None if value is None else f"{value:.4f}"
-            cells.append(tag("td", text or "–", data_value=sort_key, class_=classes))
-    return tag(
-        "tr",
-        *cells,
-        data_experiment=results.title,
-        data_dataset=cell.dataset,
-        data_label=cell.label,
-        data_setting=cell.setting,
-        title=selected_text(cell) or None,
-    )
-
-
-def _cells(
-    results: ExperimentResults, cell: Cell
-) -> dict[str, tuple[str, float | None, str | None]]:
-    label = cell.label if cell.value is None else f"{cell.label} = {cell.value}"
-    interval, paper, mean = cell.interval(METRIC), cell.published(METRIC), cell.mean(METRIC)
-    best = max(c.mean(METRIC) for c in results.cells if c.setting == cell.setting)
-    text = mean_text(cell, METRIC)
-    gap = None if paper is None else mean - paper
-    side = None if gap is None else "above" if gap >= 0 else "below"
-    others = {TITLES[m]: (f"{cell.mean(m):.1f}", cell.mean(m), None) for m in HEADLINE[1:]}
-    return {
-        "setting": (results.setting_title(cell.setting), None, None),
-        "method": (label, None, None),
-        TITLES[METRIC]: (tag("b", text) if mean == best else text, mean, None),
-        "95% interval": (interval_text(interval), interval[0] if interval else None, None),
-        "paper": ("" if paper is None else f"{paper:.1f}", paper, None),
-        "difference": ("" if gap is None else difference_text(gap), gap, side),
-        **others,
-        "seeds": (str(len(cell.rows)), len(cell.rows), None),
-        "experiment": (results.title, None, None),
-    }
 
 
 # One section per experiment.
 
 
 def _section(results: ExperimentResults, id: str) -> Markup:
-    parts = [tag("p", INTROS[results.kind])]
-    if results.kind != "sensitivity" and len(results.settings) > 1:
-        buttons = (  # that highlight a method in all panels, for keyboard and touch
-            tag("button", label, type="button", data_highlight=label, aria_pressed="false")
-            for label in results.labels
-        )
-        words = tag("span", "Highlight:")
-        parts.append(tag("div", words, *buttons, class_="highlights", hidden=True))
-    parts.append(tag("div", *_panels(results), class_="panels"))
+    parts = [tag("p", INTROS[results.kind]), tag("div", *_panels(results), class_="panels")]
     tables: list[tuple[str, Table]] = []
     if results.kind == "comparison":
         equal, paper = results.with_equal_seeds(), paper_table(results)
@@ -261,6 +158,8 @@ def _section(results: ExperimentResults, id: str) -> Markup:
     ]
     title = "Hyperparameters selected on validation"
     tables.append((title, [["setting", "hyperparameters"], *selected] if selected else []))
+    title = "All metrics in percent: mean (sample standard deviation)"
+    tables.append((title, _joined(results, metrics_table(results))))
     parts += [_details(title, table, results.title) for title, table in tables if table]
     return page.section(results.title, *parts, kind="long", id=id)
 
@@ -450,10 +349,9 @@ def experiment_table(results: ExperimentResults) -> TerminalTable:
         for cell in cells:
             first, *rest = (mean_text(cell, metric) for metric in HEADLINE)
             first = f"[bold]{first}[/]" if cell.mean(HEADLINE[0]) == best else first
-            label = cell.label if cell.value is None else f"{cell.label} = {cell.value}"
             published = cell.published(HEADLINE[0])
             paper = "" if published is None else f"{published:.1f}"
-            table.add_row(f"  {escape(label)}", str(cell.size), first, paper, *rest)
+            table.add_row(f"  {escape(cell.name)}", str(cell.size), first, paper, *rest)
     return table
 
 

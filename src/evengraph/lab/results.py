@@ -67,6 +67,11 @@ class Cell:
     role: str = ""  # of the method and its variants: "baseline", "highlight" or ""
     scores: Mapping[str, Sequence[float]] | None = None  # of the runs, if no rows were read
 
+    @property
+    def name(self) -> str:
+        """The label, with the value of the parameter that varies along a curve."""
+        return self.label if self.value is None else f"{self.label} = {self.value}"
+
     @cached_property
     def _parsed(self) -> tuple[Mapping[str, Sequence[float]], set[str]]:
         """Values of every metric that all runs have, in their order, and the `criteria`."""
@@ -432,6 +437,15 @@ def selected_text(cell: Cell) -> str:
 
 
 # Tables as text, the header first, empty without rows.
+
+
+def metrics_table(results: ExperimentResults) -> Table:
+    """Mean and deviation of the headline metrics in every cell."""
+    rows = [
+        [cell.setting, cell.name, str(cell.size), *(mean_text(cell, metric) for metric in HEADLINE)]
+        for cell in results.cells
+    ]
+    return [["setting", "method", "seeds", *TITLES.values()], *rows]
 
 
 def ranks_title(results: ExperimentResults) -> str:

@@ -92,42 +92,6 @@ def scale_row() -> Markup:
     return tag("svg", *texts, class_="scale", aria_hidden="true")
 
 
-def strip(
-    values: Sequence[float | None],
-    mean: float | None,
-    paper: tuple[float | None, float | None],
-    label: str,
-) -> Markup:
-    """Draw one value per seed along a line, with the paper's mean and deviation behind them."""
-    seeds = [value for value in values if value is not None]
-    middle, width = paper[0], paper[1] or 0.0
-    # a single dot without anything to compare it with says nothing
-    if len(seeds) < 2 and middle is None:
-        return Markup("")
-    ends = [] if middle is None else [middle - width, middle + width]
-    every = [*seeds, *ends, *([] if mean is None else [mean])]
-    low, high = min(every), max(every)
-    # at least two points wide, so that close seeds look close
-    pad = max((high - low) * 0.12, (2.0 - (high - low)) / 2)
-    low, high = low - pad, high + pad
-    x = _scale((low, high))
-    marks = [tag("line", y1=14, x2="100%", y2=14, class_="axis")]
-    if middle is not None:
-        band = {"x": x(middle - width), "width": percent(200 * width / (high - low))}
-        marks.append(tag("rect", y=4, height=20, class_="band", **band))
-        marks.append(_upright(x(middle), "paper", y1=4, y2=24))
-    marks += [tag("circle", cx=x(value), cy=14, r=4, class_="seed") for value in seeds]
-    if mean is not None:
-        marks.append(_upright(x(mean), "mean", y1=4, y2=24))
-    margin = 0.03 * (high - low)  # closer to an end, a label would be cut
-    marks += [
-        tag("text", f"{tick:g}", x=x(tick), y=40, class_="tick", text_anchor="middle")
-        for tick in ticks(low, high, 3)
-        if low + margin < tick < high - margin
-    ]
-    return _picture(label, *marks, kind="strip")
-
-
 def curve(points: Sequence[tuple[float, float]], title: str, kind: str) -> Markup:
     """Draw one line of a `line_plot`; points are percentages from the top left corner."""
     path = "M" + "L".join(f"{10 * x:.1f} {10 * y:.1f}" for x, y in points)
@@ -178,13 +142,8 @@ def swatch(kind: str) -> Markup:
         "whisker": tag("line", **flat, class_="whisker"),
         "reference": _upright(8, "reference", y2=14),
         "curve": tag("line", **flat, class_="curve"),
-        "faint": tag("line", **flat, class_="curve faint"),
-        "all": tag("line", **flat, class_="curve all"),
         "best": tag("circle", cx=8, cy=7, r=4, class_="best"),
-        "tick": _upright(8, "mean", y1=1, y2=13),
-        "paper": _upright(8, "paper", y1=1, y2=13),
         "published": _upright(8, "published", y1=2, y2=12),
-        "band": tag("rect", x=0, y=1, width=16, height=12, class_="band"),
     }
     marks = join(shapes[name] for name in kind.split())
     return tag("svg", marks, width=16, height=14, class_="swatch", aria_hidden="true")

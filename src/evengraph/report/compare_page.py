@@ -8,7 +8,7 @@ from evengraph.core.untrusted import average, lookup, number, part
 from evengraph.metrics.registry import METRICS
 from evengraph.metrics.significance import ENOUGH_SPLITS, format_p
 from evengraph.report import page
-from evengraph.report.charts import ForestRow, bar, forest_plot, swatch
+from evengraph.report.charts import ForestRow, forest_plot, swatch
 from evengraph.report.markup import DASH, Markup, decimals, integer, metric_value, signed, tag
 from evengraph.report.view import (
     TERMS,
@@ -32,15 +32,10 @@ def render_comparison(
     view, pages = ComparisonView(comparison), pages or {}
     own = (page.Link(path, f"Page of {view.titles[label]}") for label, path in pages.items())
     every = [*own, *links]
-    changed = {
-        m["title"]: values
-        for m in view.methods
-        if (values := page.changed_params({"fields": m["settings"], **m})) is not None
-    }
     settings = [(method["title"], method["settings"]) for method in view.methods]
     sections = [
         *comparison_sections(view, pages),
-        page.origin_section(comparison, every, changed=changed or None),
+        page.origin_section(comparison, every),
         page.settings(*settings, ("Environment", part(comparison, "environment"))),
         page.glossary("How to read this page", {view.metric.heading: view.metric.meaning, **TERMS}),
     ]
@@ -49,8 +44,8 @@ def render_comparison(
 
 
 def comparison_sections(view: ComparisonView, pages: Mapping[str, str]) -> list[Markup]:
-    """Scores with paired differences, recall per class, cost and all metrics."""
-    return [_scores(view, pages), _recalls(view), _cost(view), _metrics(view), _pairs(view)]
+    """Scores with paired differences, recall per class, all metrics and seconds per fit."""
+    return [_scores(view, pages), _recalls(view), _metrics(view), _pairs(view)]
 
 
 def _heading(view: ComparisonView, title: str, links: Sequence[page.Link]) -> list[Markup]:
@@ -155,20 +150,8 @@ def _recalls(view: ComparisonView) -> Markup:
     return page.section("Recall per class, head to tail", tag("p", text), drawn, id="recall")
 
 
-def _cost(view: ComparisonView) -> Markup:
-    """Seconds per fit of each method."""
-    slowest = max(one.seconds for one in view.standings)
-    lines = []
-    for one in view.standings:
-        drawn = bar(f"{one.title}: {one.seconds:.1f} seconds per fit", one.seconds, slowest)
-        lines.append(page.bar_row(one.title, drawn, f"{one.seconds:.1f} s"))
-    device = lookup(view.content, "environment", "device")
-    text = f"Mean seconds per fit{f' on {device}' if device else ''}."
-    return page.section("Cost", tag("p", text), tag("ul", *lines, class_="bars names"), id="cost")
-
-
 def _metrics(view: ComparisonView) -> Markup:
-    """Every metric of every method; the best of each in bold."""
+    """Every metric of every method, the best of each in bold, and its cost."""
     heads, rows = ["method"], [(one.title, list[str]()) for one in view.standings]
     for name in view.methods[0]["figures"]:
         means = [number(lookup(method, "figures", name, "mean")) for method in view.methods]
@@ -181,6 +164,9 @@ def _metrics(view: ComparisonView) -> Markup:
         for (_, cells), mean in zip(rows, means, strict=True):
             text = metric_value(name, mean)
             cells.append(tag("b", text) if mean == best is not None else text)
+    heads.append("seconds per fit")
+    for (_, cells), one in zip(rows, view.standings, strict=True):
+        cells.append(f"{one.seconds:.1f}")
     text = "Means over splits in percent; a threshold is a probability. The best is in bold."
     lines = [page.table_row(title, cells) for title, cells in rows]
     kind = "figures many" if len(heads) > 9 else "figures"  # many columns stand closer

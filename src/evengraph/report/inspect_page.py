@@ -5,7 +5,7 @@ from typing import Any
 
 from evengraph.core.untrusted import items, number, part
 from evengraph.report import page
-from evengraph.report.charts import GRID, bar, curve, dot_row, line_plot, percent, swatch
+from evengraph.report.charts import bar, dot_row, swatch
 from evengraph.report.markup import DASH, Markup, decimals, integer, join, percentage, plural, tag
 from evengraph.report.view import ClassSummary, InspectionView, dataset_title
 
@@ -99,21 +99,17 @@ def _classes(view: InspectionView) -> Markup:
     lines = []
     for row in rows:
         drawn, value = (size_bar(row, largest), homophily_row(row)), decimals(row.homophily, 0)
-        look = row.rare, row.colour
-        lines.append(page.class_row(row.name, integer(row.labelled), *drawn, value, *look))
-    marks, rare = [], "fewer than half the labelled nodes of the largest class"
-    if not any(row.colour for row in rows):
-        marks.append(tag("li", swatch("bar"), "labelled"))
-        if any(row.rare for row in rows):
-            marks.append(tag("li", swatch("bar"), rare, class_="rare"))
+        lines.append(page.class_row(row.name, integer(row.labelled), *drawn, value, row.rare))
+    marks = [tag("li", swatch("bar"), "labelled")]
+    if any(row.rare for row in rows):
+        rare = "fewer than half the labelled nodes of the largest class"
+        marks.append(tag("li", swatch("bar"), rare, class_="rare"))
     if any(row.hidden for row in rows):
         marks.append(tag("li", swatch("hidden"), "hidden label"))
     if any(row.chance is not None for row in rows):
         marks.append(tag("li", swatch("reference"), "expected by chance for this class"))
     columns = ("labelled nodes", "neighbours in the same class, %")
     intro = "Classes are sorted by their number of labelled nodes."
-    if any(row.colour and row.rare for row in rows):
-        intro += f" Names in orange have {rare}."
     return page.class_section("Classes, head to tail", intro, marks, columns, lines)
 
 
@@ -163,49 +159,13 @@ def _reach(view: InspectionView) -> Markup:
     text = f"Share of the {integer(view.unlabelled)} unlabelled nodes within a number of hops of a "
     text += "labelled node of each class. A network of as many layers passes no signal of a class "
     text += "further."
-    named = [row for row in rows if row.colour]
-    entries = [tag("li", swatch("curve"), row.name, class_=row.colour) for row in named]
-    entries += [tag("li", swatch("faint"), "other classes")] if len(named) < len(rows) else []
-    marks = page.legend([*entries, tag("li", swatch("all"), "any class")])
     lines = [page.shaded_row(r.name, r.reach, "%", "rare" if r.rare else None) for r in rows]
     lines.append(page.shaded_row("any class", within, "%", "sum"))
     heads = [plural(hop + 1, "hop") for hop in range(len(within))]
     label = "Percent of the unlabelled nodes within a number of hops of each class"
     table = page.shaded_table(label, heads, lines)
-    both = tag("div", reach_panel(rows, within), table, class_="two")
     kind = "long" if len(rows) > page.DENSE else None
-    return page.section(heading, tag("p", text), marks, both, kind=kind)
-
-
-def reach_panel(rows: Sequence[ClassSummary], any_class: Sequence[float]) -> Markup:
-    """Draw the share of unlabelled nodes within a number of hops of each class."""
-    hops = len(any_class)
-
-    def x(hop: int) -> float:
-        return 100 * (hop + 0.25) / (hops - 0.5) if hops > 1 else 50.0
-
-    def line(values: Sequence[float], name: str, kind: str) -> Markup:
-        tooltip = f"{name}: {', '.join(f'{decimals(value)}%' for value in values)}"
-        return curve([(x(hop), 100 - v) for hop, v in enumerate(values)], tooltip, f"curve {kind}")
-
-    order = sorted(rows, key=lambda row: bool(row.colour))  # coloured ones on top
-    lines = [line(row.reach, row.name, row.colour or "faint") for row in order]
-    dots = []
-    for row in (row for row in rows if row.colour):
-        for hop, value in enumerate(row.reach):
-            tooltip = tag("title", f"{row.name}: {decimals(value)}% within {hop + 1}")
-            place = {"cx": percent(x(hop)), "cy": percent(100 - value)}
-            dots.append(tag("circle", tooltip, **place, r=4, class_=f"dot {row.colour}"))
-    lowest = min(rows, key=lambda row: sum(row.reach)).name if rows else "none"
-    plot = line_plot(
-        f"Share of unlabelled nodes within 1 to {hops} hops of each class; lowest for {lowest}",
-        [*lines, line(any_class, "any class", "all")],
-        dots,
-        rows=[(100 - value, f"{value}%") for value in GRID],
-        columns=[(x(hop), str(hop + 1)) for hop in range(0, hops, max(-(-hops // 10), 1))],
-        axis="hops",
-    )
-    return tag("figure", plot)
+    return page.section(heading, tag("p", text), table, kind=kind)
 
 
 def _structure(inspection: Mapping[str, Any]) -> Markup:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from evengraph.core.files import write_atomic
-from evengraph.core.untrusted import items, part
+from evengraph.core.untrusted import items
 from evengraph.report.charts import scale_row
 from evengraph.report.markup import DASH, Markup, decimals, join, tag
 from evengraph.report.view import timestamp
@@ -208,9 +208,7 @@ def class_section(
     return section(heading, tag("p", intro), legend(marks), lines, kind="long" if dense else None)
 
 
-def class_row(
-    name: str, size: str, bar: Markup, axis: Markup, value: str, rare: bool, colour: str = ""
-) -> Markup:
+def class_row(name: str, size: str, bar: Markup, axis: Markup, value: str, rare: bool) -> Markup:
     """One row of a `class_section`: a bar for the size, an axis from 0 to 100 for the value."""
     return tag(
         "li",
@@ -219,7 +217,7 @@ def class_row(
         bar,
         axis,
         tag("span", value, class_="value"),
-        class_=" ".join(filter(None, ("rare" if rare else "", colour))) or None,
+        class_="rare" if rare else None,
     )
 
 
@@ -229,30 +227,11 @@ def footer(version: object, *parts: str) -> Markup:
     return tag("footer", tag("p", join((first, *parts), " · ")))
 
 
-def origin_section(
-    content: Mapping[str, Any],
-    links: Iterable[Link] = (),
-    *,
-    changed: Mapping[str, Mapping[str, Any]] | None = None,
-) -> Markup:
-    """The command that made a file, parameters that differ from the defaults by method, next steps.
-
-    `links` are other files of the same folder.
-    """
+def origin_section(content: Mapping[str, Any], links: Iterable[Link] = ()) -> Markup:
+    """The command that made a file, next steps, and `links` to other files of the same folder."""
     parts = []
     if isinstance(command := content.get("command"), str) and command:
         parts += [tag("h3", "Command that made this page"), command_block(command)]
-    if changed is not None:
-        lines = {
-            name: ", ".join(f"{key} = {DASH if v is None else v}" for key, v in values.items())
-            for name, values in changed.items()
-        }
-        shown = tag("p", *lines.values(), class_="quiet")
-        if not any(lines.values()):
-            shown = tag("p", "None: every parameter has its default.", class_="quiet")
-        elif len(lines) > 1:
-            shown = definitions({name: text or "none" for name, text in lines.items()})
-        parts += [tag("h3", "Parameters that differ from the defaults"), shown]
     if commands := [text for text in items(content, "commands") if isinstance(text, str)]:
         parts += [tag("h3", "Next"), *map(command_block, commands)]
     if links := list(links):
@@ -280,11 +259,3 @@ def command_block(command: str) -> Markup:
     text = tag("pre", tag("code", words), tabindex="0")
     button = tag("button", "Copy", type="button", hidden=True)
     return tag("div", text, button, class_="command")
-
-
-def changed_params(method: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Parameters of a method that differ from the defaults; None if that was not recorded."""
-    names = method.get("changed")
-    if not isinstance(names, (list, tuple)):
-        return None
-    return {str(name): part(method, "fields").get(str(name)) for name in names}

@@ -45,7 +45,6 @@ def render_page(result: Mapping[str, Any], *, links: Sequence[page.Link] = ()) -
     NaN show as a dash. `links` are other files beside the page.
     """
     view = ResultView(result)
-    changed = page.changed_params(view.method)
     meanings = {METRICS[k].heading: METRICS[k].meaning for k in view.metrics if k in METRICS}
     sections = [
         _cards(view),
@@ -55,12 +54,11 @@ def render_page(result: Mapping[str, Any], *, links: Sequence[page.Link] = ()) -
         _precision_recall(view),
         _calibration(view),
         _summaries(view),
-        _agreement(view),
         _learning_curves(view),
         _confusion(view),
         _seeds(view),
         _saved_model(part(result, "model")),
-        page.origin_section(result, links, changed=None if changed is None else {"": changed}),
+        page.origin_section(result, links),
         _settings(view),
         page.glossary("What the metrics mean", meanings),
     ]
@@ -95,20 +93,14 @@ def _cards(view: ResultView) -> Markup:
     """Mean and standard deviation of the headline metrics, or of the ranking of two classes."""
     heading = tag("h2", "Headline metrics in percent", class_="unseen")
     two = view.is_two_class and not view.paper
-    marks = [("seed", "one seed"), ("tick", "mean")] if len(view.runs) > 1 and not two else []
-    marks += [("band paper", "mean and standard deviation in the paper")] if view.paper else []
     cards = _two_class_cards(view) if two else [_card(view.score(k), view) for k in HEADLINE]
-    entries = page.legend(tag("li", charts.swatch(kind), text) for kind, text in marks)
-    return tag("section", heading, *cards, entries, class_="cards")
+    return tag("section", heading, *cards, class_="cards")
 
 
 def _card(score: Score, view: ResultView) -> Markup:
     against: tuple[str, ...] = ()
-    title, paper = METRICS[score.name].heading, plus_minus(*score.paper)
-    label = f"{title}: seeds {', '.join(decimals(value) for value in score.seeds)}"
     if score.paper[0] is not None:
-        label += f"; paper {paper}"
-        against = (tag("span", "paper ", tag("b", paper)),)
+        against = (tag("span", "paper ", tag("b", plus_minus(*score.paper))),)
         if score.difference is not None:
             points = signed(score.difference)
             text = "equal" if points == "0.0" else f"{points} points"
@@ -118,8 +110,7 @@ def _card(score: Score, view: ResultView) -> Markup:
     below = tag("p", *against, class_="against") if any(against) else Markup("")
     # one seed has no deviation, and ± 0.0 would claim certainty
     unit = "" if score.std is None else f"± {decimals(score.std)}"
-    drawn = charts.strip(score.seeds, score.mean, score.paper, label)
-    return page.card(title, decimals(score.mean), unit, drawn, below)
+    return page.card(METRICS[score.name].heading, decimals(score.mean), unit, below)
 
 
 def _two_class_cards(view: ResultView) -> list[Markup]:
@@ -218,35 +209,6 @@ def _class_scores(view: ResultView) -> Markup:
 def _class_name(row: ClassScores, scope: str) -> Markup:
     kind = "rare" if row.minority else None
     return tag("th", tag("span", row.name), scope=scope, class_=kind, title=row.name)
-
-
-def _agreement(view: ResultView) -> Markup:
-    """Share of correct predictions by the agreement of a committee; nothing without one."""
-    bands: dict[float, tuple[float, float]] = {}
-    for band in (band for run in view.runs for band in items(run, "agreement")):
-        low, nodes, hits = (number(lookup(band, key)) for key in ("from", "nodes", "correct"))
-        if low is not None and nodes:
-            before = bands.get(low, (0.0, 0.0))
-            bands[low] = before[0] + nodes, before[1] + (hits or 0.0)
-    if not bands:
-        return Markup("")
-    largest = max(nodes for nodes, _ in bands.values())
-    overall = 100 * sum(hits for _, hits in bands.values()) / sum(n for n, _ in bands.values())
-    rows: list[Markup] = []
-    high = 0.0
-    for low in sorted(bands, reverse=True):
-        nodes, hits = bands[low]
-        name = f"{100 * low:g} to {100 * high:g}% agree" if low else f"below {100 * high:g}% agree"
-        name = name if rows else f"{100 * low:g}% or more agree"
-        share, high = 100 * hits / nodes, low
-        size = charts.bar(f"{name}: {integer(nodes)} test nodes", nodes, largest)
-        axis = charts.dot_row(f"{name}: {decimals(share)}% correct", share, reference=overall)
-        rows.append(page.class_row(name, integer(nodes), size, axis, decimals(share), rare=False))
-    text = "The model is a committee: each prediction comes with the share of its members’ votes, "
-    text += "by weight, for the predicted class. Where members disagree, expect more errors. "
-    text += f"The dashed line is the accuracy on all test nodes, {decimals(overall)}%."
-    columns = ("test nodes", "correct, %")
-    return page.class_section("Agreement and accuracy", text, [], columns, rows)
 
 
 def _learning_curves(view: ResultView) -> Markup:

@@ -1,6 +1,5 @@
 """Tables and notes of results, comparisons, inspections and methods in the terminal."""
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from textwrap import fill
 from typing import Any
@@ -134,30 +133,7 @@ def _summary_table(result: ResultView) -> Table:
         for place, line in enumerate(shown):
             head = "" if place else f"seed {seed}"
             table.add_row(*([head] if len(summaries) > 1 else []), escape(line))
-    if verdict := graph_verdict([lines for _, lines in summaries]):
-        table.add_row("all", verdict)
     return table
-
-
-def graph_verdict(summaries: Sequence[Sequence[str]]) -> str:
-    """What all splits say together where one of them could not tell; empty if they disagree."""
-    ahead = set()  # whether the best model with the graph is ahead of the best without
-    for text in map(" ".join, summaries):
-        scores = re.search(r"([0-9.]+) with it and ([0-9.]+) without it", text)
-        if "The graph helps" in text:
-            ahead.add(True)
-        elif scores is None or scores[1] == scores[2]:
-            return ""
-        else:
-            ahead.add(float(scores[1]) > float(scores[2]))
-    unclear = any("is unclear" in line for lines in summaries for line in lines)
-    if len(summaries) < 3 or not unclear or len(ahead) > 1:
-        return ""
-    which, verdict = ("with", "helps") if True in ahead else ("without", "does not help")
-    return (
-        f"On the validation nodes of all {len(summaries)} splits the best model {which} the graph "
-        f"is ahead: most likely it {verdict}, though one split alone cannot tell."
-    )
 
 
 def result_notes(content: Content) -> list[str]:

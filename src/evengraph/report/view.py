@@ -20,7 +20,6 @@ from evengraph.metrics.significance import (
     Interval,
     share_interval,
 )
-from evengraph.report.charts import COLOURS
 from evengraph.report.markup import decimals, integer, percentage, plural
 
 Content = Mapping[str, Any]
@@ -597,8 +596,6 @@ class ClassSummary(NamedTuple):
     homophily: float | None  # share of its neighbours that are in the class, in percent
     chance: float | None  # that share if the ends of edges were paired at random, in percent
     reach: list[float]  # share of the unlabelled nodes within 1, 2, ... hops, in percent
-    place: int = 0  # among the classes of the graph
-    colour: str = ""  # class of the style sheet, the same in all charts; empty: none of its own
 
 
 class InspectionView:
@@ -635,7 +632,6 @@ class InspectionView:
             known = index < len(ends) and any(ends)
             summary = ClassSummary(
                 name=str(name),
-                place=index,
                 labelled=count,
                 hidden=number(lookup(self.labels, "hidden", index)) or 0.0,
                 rare=count < max(labelled) / 2,
@@ -644,20 +640,7 @@ class InspectionView:
                 reach=self._shares(items(self.content, "reach", "per_class", index)),
             )
             rows.append(summary)
-        rows.sort(key=lambda row: -row.labelled)
-        # without lines of reach, rare and common are enough
-        return coloured(rows) if self.unlabelled else rows
+        return sorted(rows, key=lambda row: -row.labelled)
 
     def _shares(self, counts: Sequence[Any]) -> list[float]:
         return [100 * (number(n) or 0.0) / self.unlabelled for n in counts if self.unlabelled]
-
-
-def coloured(rows: Sequence[ClassSummary]) -> list[ClassSummary]:
-    """Give the classes with the lowest reach their colour; the smallest is orange if it is rare."""
-    colours: dict[int, str] = {}
-    for place in sorted(range(len(rows)), key=lambda place: sum(rows[place].reach)):
-        is_rare = rows[place].rare and place == len(rows) - 1
-        colour = "colour-rare" if is_rare else f"colour-{rows[place].place % COLOURS}"
-        if len(colours) < COLOURS and colour not in colours.values():
-            colours[place] = colour
-    return [row._replace(colour=colours.get(index, "")) for index, row in enumerate(rows)]

@@ -15,7 +15,6 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.core.errors import one_line_errors
-from evengraph.core.text import html_table
 from evengraph.ops.links import Link
 from evengraph.tables.audit import note_future
 from evengraph.tables.cells import Bools, Floats, check_columns, table_name
@@ -78,14 +77,6 @@ class TableGraph:
     columns: TableColumns
     notes: tuple[Note, ...] = ()
     label_candidates: tuple[str, ...] = ()
-
-    def _repr_html_(self) -> str:
-        graph, rows = self.graph, list[tuple[object, object]](self.columns.of_nodes.items())
-        for index, name in enumerate(self.class_names):
-            rows.append((f"class {name}", int((graph.y == index).sum())))
-        rows += [("note", note) for note in self.notes]
-        title = f"Graph: {graph.num_nodes:,} nodes, {graph.num_edges // 2:,} edges, "
-        return html_table(f"{title}{graph.num_features:,} features", ("", ""), rows)
 
     @property
     def class_names(self) -> tuple[str, ...]:

@@ -202,20 +202,6 @@ class Method(ABC):
             setattr(self, name, value)
         return self
 
-    def _repr_html_(self) -> str:
-        """Parameters, and what is known of the fit, for notebooks."""
-        from evengraph.report.notebook import method_html
-
-        facts: list[tuple[str, str]] = [("", "not fitted")]
-        if self.is_fitted:
-            epochs = sum(history.epochs for history in self.history_)
-            seconds = sum(history.seconds for history in self.history_)
-            facts = [(f"{self.num_classes_:,}", "classes"), (f"{epochs:,}", "epochs")]
-            facts.append((f"{seconds:.1f} s", "of training"))
-        params = {name: repr(value) for name, value in self.get_params().items()}
-        about = {"title": self.full_title, "params": params, "facts": facts}
-        return method_html({**about, "changed": changed_params(self)})
-
     _callbacks = cast(Sequence[Callback], ())
     _ranks = ALONE
     _checkpoint = cast(Checkpoint | None, None)
