@@ -53,7 +53,6 @@ ADAPTERS = {
     "fast/replicas.py",
     "fast/supervised.py",
     "fast/unignn.py",
-    "pipeline/attribution.py",
     "pipeline/explanation.py",
     "pipeline/onnx_export.py",
     "pipeline/scorer.py",

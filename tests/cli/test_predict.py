@@ -162,8 +162,8 @@ def test_shares_and_abstention_are_told(model, shop, capsys):
 
 
 def test_columns_that_have_moved_are_moved_back_unless_kept(model, shop, capsys, monkeypatch):
-    monkeypatch.setattr("evengraph.pipeline.sources.ENOUGH", 2)
-    monkeypatch.setattr("evengraph.pipeline.sources.DISTINCT", 2)
+    monkeypatch.setattr("evengraph.pipeline.predictions.ENOUGH", 2)
+    monkeypatch.setattr("evengraph.pipeline.predictions.DISTINCT", 2)
     (shop / "n.csv").write_text((shop / "shop" / "nodes.csv").read_text())
     rewrite(shop / "n.csv", lambda n, row: {"amount": 30 + float(row["amount"] or 0)})
     assert call("predict", "model", "n.csv", "shop/edges.csv", "--out", "p.csv") == 0

@@ -62,7 +62,7 @@ def test_the_guess_is_hidden_until_a_node_is_answered(tmp_path, hidden):
 def test_an_explanation_is_drawn_with_links_to_labelled_nodes():
     task = eg.testing.small_task(num_classes=2)
     model = eg.METHODS["logistic"]().fit(task, seed=0)
-    explanation = eg.explain(model, task.graph, 3, task=task)
+    explanation = eg.explain(model, task.graph, 3)
     part = Influence(node=7, id="<i>7", label=1, distance=None, contribution=0.5)
     explanation = replace(explanation, labelled=(part,))
     text = why(explanation)

@@ -13,7 +13,7 @@ from evengraph.methods import UniGNN
 from evengraph.ops.semantic import prepare_clusters
 from evengraph.ops.sparse import Sparse, adjacency, propagation_matrix, to_scipy
 from evengraph.ops.structural import structural_adjacency
-from evengraph.pipeline import attribution
+from evengraph.pipeline import explanation
 from evengraph.testing.contract import with_graph
 from small_graphs import (
     dense_adjacency,
@@ -228,7 +228,7 @@ def test_dropout_only_when_asked_for():
 def test_both_layouts_of_the_loss_by_hand():
     """Labelled nodes 0 and 1, pseudo-labels 2 to 4."""
     logits, targets = normal(5, 3), torch.tensor([0, 2, 1, 1, 0])
-    weights = unignn.labelled_weights(UniGNN(), torch.tensor([4, 1, 2])).double()[targets[:2]]
+    weights = UniGNN()._omega(torch.tensor([4, 1, 2])).double()[targets[:2]]
     each = [-row.log_softmax(0)[label].item() for row, label in zip(logits, targets, strict=True)]
     expected = 0.25 * each[0] + 0.5 * each[1] + 0.7 * sum(each[2:]) / 3
     listed = Examples(targets, weights, pseudo_weight=0.7)
@@ -270,7 +270,7 @@ def test_parts_of_a_prediction(monkeypatch, encoders, share, layers, node):
     monkeypatch.setattr(
         UniGNN, "_logits", lambda _, graph: net(inputs._replace(x=graph.x.double()), clusters)
     )
-    parts = attribution.contributions(method, Data(x=X), node, DIRECTION)
+    parts = explanation.contributions(method, Data(x=X), node, DIRECTION)
     close = partial(torch.testing.assert_close, check_dtype=False, atol=1e-5, rtol=1e-5)
     close(parts.value, net(inputs, clusters)[node].detach() @ DIRECTION)  # features are float32
     close(parts.total, one_by_one(method, node))

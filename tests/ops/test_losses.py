@@ -26,8 +26,8 @@ from evengraph.ops.losses import (
 )
 from evengraph.ops.pseudo import (
     balanced_pseudo_labels,
-    confident_pseudo_labels,
     log_odds,
+    select_pseudo_labels,
     select_pseudo_mask,
 )
 from evengraph.ops.sparse import Sparse, undirected_adjacency
@@ -379,10 +379,10 @@ def test_balanced_equals_the_plain_version(situation):
 @given(situations())
 def test_confident_takes_every_node_above_the_threshold(situation):
     probabilities, _, unlabelled, threshold = situation
-    nodes, labels = confident_pseudo_labels(probabilities, unlabelled, threshold)
-    assert dict(zip(nodes.tolist(), labels.tolist(), strict=True)) == confident(
-        probabilities, unlabelled, threshold
-    )
+    nodes, labels = select_pseudo_labels("all", *situation)
+    expected = confident(probabilities, unlabelled, threshold)
+    assert dict(zip(nodes.tolist(), labels.tolist(), strict=True)) == expected
+    assert not select_pseudo_labels("none", *situation).nodes.numel()
 
 
 @given(st.integers(1, 30), st.integers(2, 4), st.integers(0, 500), st.integers(1, 3))

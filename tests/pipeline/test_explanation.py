@@ -15,16 +15,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
-from evengraph.methods import GCN, METHODS
+from evengraph.methods import GCN, METHODS, Auto, Boosting, Logistic
 from evengraph.pipeline.explanation import (
     MAX_NODES,
+    Contributions,
     Distances,
     Influence,
     Reason,
     ego_graph,
     explain,
+    gradient_times_input,
+    margin_slope,
     reasons_for,
     suspects,
+    vote_shares,
+    weighted_sum,
 )
 from evengraph.pipeline.model_info import load_model
 from evengraph.tables import FeatureEncoder
@@ -40,10 +45,6 @@ NAMES = [f"c{index}" for index in range(GRAPH.num_features)]
 def fitted(name, **fields):
     settings = {"max_epochs": 25, "patience": 25} | QUICK.get(name, {}) | fields
     return METHODS[name](**settings).fit(TASK, seed=0)
-
-
-def labels_of(task):
-    return torch.where(task.train, task.graph.y, -1)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -103,14 +104,14 @@ def test_without_biases_nothing_is_left_over(name, epochs):
         if "bias" in key or "centre" in key:
             value.data.zero_()
     for node in (0, 7, 80):
-        found = explain(method, CENTRED, node, task=TASK)
+        found = explain(method, CENTRED, node)
         assert found.bias == pytest.approx(0, abs=1e-5 * abs(found.margin) + 1e-6)
 
 
 def test_a_constant_in_the_features_belongs_to_the_bias():
     moved = Data(x=GRAPH.x + 0.05, edge_index=GRAPH.edge_index)
     method = fitted("logistic")
-    one, other = (explain(method, graph, 7, task=TASK, top=99) for graph in (GRAPH, moved))
+    one, other = (explain(method, graph, 7, top=99) for graph in (GRAPH, moved))
     expected = [(part.title, pytest.approx(part.contribution, abs=1e-5)) for part in one.reasons]
     assert [(part.title, part.contribution) for part in other.reasons] == expected
     assert other.bias != pytest.approx(one.bias, abs=0.002)
@@ -153,18 +154,10 @@ def test_a_new_node():
     found = explain(fitted("unignn"), graph, 150)
     assert found.label is None
     assert found.labelled
-    larger = explain(fitted("unignn"), graph, 150, task=TASK)
-    assert larger.as_dict() == found.as_dict()
 
 
-def test_where_labels_come_from():
+def test_the_label_of_a_training_node_is_told():
     method = fitted("gcn")
-    one = explain(method, GRAPH, 7).as_dict()
-    assert explain(method, GRAPH, 7, task=TASK).as_dict() == one
-    assert explain(method, GRAPH, 7, labels=labels_of(TASK)).as_dict() == one
-    nobody = explain(method, GRAPH, 7, labels=torch.full((150,), -1))
-    assert nobody.labelled == ()
-    assert nobody.from_labelled == 0
     labelled = int(TASK.train.nonzero()[0])
     assert explain(method, GRAPH, labelled).label == int(GRAPH.y[labelled])
 
@@ -196,7 +189,7 @@ def test_the_picture_has_what_it_needs():
     picture = found.neighbourhood
     assert picture.node_id[0] == 7
     assert {one.node for one in found.labelled} <= set(picture.node_id.tolist())
-    assert torch.equal(picture.y, labels_of(TASK)[picture.node_id])
+    assert torch.equal(picture.y, torch.where(TASK.train, GRAPH.y, -1)[picture.node_id])
     assert torch.equal(picture.predicted, fitted("unignn").predict(GRAPH)[picture.node_id])
     for one in found.labelled:
         place = picture.node_id.tolist().index(one.node)
@@ -220,10 +213,6 @@ def test_nothing_is_changed(random_state):
         ({"node": -1}, "node must lie between 0 and 149, got -1"),
         ({"node": "a"}, "node must lie between 0 and 149, got 'a'"),
         ({"top": -1}, "top must be at least 0"),
-        ({"labels": torch.zeros(3)}, "labels must hold one integer for each of the 150 nodes"),
-        ({"labels": torch.full((150,), 3)}, "labels must lie between -1 and 2"),
-        ({"labels": labels_of(TASK), "task": TASK}, "task and labels exclude each other, got both"),
-        ({"task": small_task(num_nodes=200)}, "has 200 nodes, more than the 150"),
     ],
 )
 def test_what_is_refused(arguments, message):
@@ -413,3 +402,61 @@ def test_the_highest_come_first_and_are_explained(monkeypatch):
     assert len(suspects(None, nodes, np.array([0.2, 0.9, 0.9]), positive=1, count=9)) == 3
     with pytest.raises(ValueError, match="top must be at least 1, got 0"):
         suspects(None, nodes, np.array([0.2, 0.9, 0.9]), positive=1, count=0)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 0.1, 3.0, 60.0])
+def test_margins_times_shares_are_the_margin_of_the_mean(scale):
+    draw = torch.Generator().manual_seed(0)
+    logits = scale * torch.randn(5, 3, dtype=torch.float64, generator=draw)
+    weights = torch.rand(5, dtype=torch.float64, generator=draw)
+    weights = weights / weights.sum()
+    direction = torch.tensor([0.0, 1.0, -1.0], dtype=torch.float64)
+    rows, margins = logits.softmax(1), logits @ direction
+    mean = weights @ rows
+    expected = float(mean[1].log() - mean[2].log())
+    shares = vote_shares(rows, margins, weights, direction)
+    assert float(shares @ margins) == pytest.approx(expected, abs=1e-12, rel=1e-9)
+    assert (shares > 0).all()
+
+
+def test_the_slope_of_equal_values():
+    one = torch.tensor(0.5, dtype=torch.float64)
+    assert float(margin_slope(one, one)) == 2
+    assert float(margin_slope(one, one + 1e-7)) == pytest.approx(2)
+
+
+def test_origins_of_several_parts_are_joined():
+    first = Contributions(torch.tensor(1.0), torch.ones(2), columns={"own": torch.ones(3)})
+    second = Contributions(torch.tensor(2.0), torch.ones(2), columns={"others": torch.ones(3)})
+    both = weighted_sum([first, second], [0.5, 0.25])
+    assert float(both.value) == 1
+    assert both.total.tolist() == [0.75, 0.75]
+    assert both.columns["own"].tolist() == [0.5] * 3
+    assert both.columns["others"].tolist() == [0.25] * 3
+
+
+def test_gradient_times_input_by_hand():
+    weight = torch.tensor([[2.0, 0.0], [0.0, 3.0]])
+    x = torch.tensor([[-1.5, 2.0], [1.5, -2.0]])  # its mean is zero
+    mix = torch.tensor([[1.0, 1.0], [0.0, 1.0]])
+    direction = torch.tensor([1.0, -1.0])
+    parts = gradient_times_input(lambda x: (mix @ x @ weight + 7)[0] @ direction, x, 0)
+    assert parts.total.tolist() == [-3 - 6, 3 + 6]
+    assert float(parts.value) == 0
+    assert parts.columns["own"].tolist() == [-3, -6]
+    assert parts.columns["others"].tolist() == [3, 6]
+    moved = gradient_times_input(lambda x: (mix @ x @ weight)[0] @ direction, x + 9, 0)
+    assert moved.total.tolist() == parts.total.tolist()
+
+
+@pytest.mark.parametrize("node", [3, 120])
+def test_an_average_is_explained_by_all_its_members(node):
+    task = small_task()
+    method = Auto(candidates="mlp", max_epochs=6).fit(task, seed=0)
+    kinds = Boosting(context=True), GCN(), Logistic()
+    method.members_ = [kind.set_params(max_epochs=6).fit(task, seed=0) for kind in kinds]
+    method.weights_, method._predicted = [0.5, 0.3, 0.2], None
+    found = explain(method, task.graph, node, top=99)
+    rows = method.predict_proba(task.graph)[node].double().log()
+    assert found.margin == pytest.approx(float(rows[found.predicted] - rows[found.runner_up]))
+    assert {"own", "others"} <= {one.of for one in found.reasons}

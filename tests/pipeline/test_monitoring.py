@@ -10,7 +10,7 @@ import pytest
 import evengraph as eg
 from command_line import call
 from evengraph.metrics.significance import share_interval
-from evengraph.pipeline.monitoring import monitor, read_labels
+from evengraph.pipeline.predictions import monitor, read_labels
 
 RNG = np.random.default_rng(0)
 

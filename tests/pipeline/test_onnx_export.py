@@ -23,7 +23,6 @@ QUICK = {
         {"views": "ego", "members": 1, "hidden": 5, "max_epochs": 6},
     ],
     "iceberg": [{"hidden": 9, "max_epochs": 12}],
-    "doublebalancing": [{"hidden": 9, "max_epochs": 12, "backbone": "sage"}],
     "mlp": [{"hidden": 9, "max_epochs": 12}],
     "boosting": [
         {"max_epochs": 25},
@@ -171,9 +170,6 @@ def test_other_methods_say_which_can_be_exported(tmp_path):
     names = ", ".join(QUICK)
     with pytest.raises(ValueError, match=rf"^GCN cannot be exported: .*: {names}, and averages"):
         export_onnx(gcn, tmp_path / "model.onnx")
-    other = eg.DoubleBalancing(max_epochs=2, backbone="gcn").fit(task, seed=0)
-    with pytest.raises(ValueError, match=r"exported with backbone='sage' alone, .* got 'gcn'"):
-        export_onnx(other, tmp_path / "model.onnx")
     both = average(task, eg.MLP(max_epochs=2), eg.GCN(max_epochs=2))
     with pytest.raises(ValueError, match=r"^GCN \(in the average of Auto\) cannot"):
         export_onnx(both, tmp_path / "model.onnx")

@@ -13,8 +13,7 @@ from torch_geometric.data import Data
 import evengraph as eg
 from evengraph.methods import Logistic
 from evengraph.pipeline.model_info import NewNodes
-from evengraph.pipeline.predictions import _doubt, corrected
-from evengraph.pipeline.sources import ENOUGH, ModelInput, align
+from evengraph.pipeline.predictions import ENOUGH, ModelInput, _doubt, align, corrected
 from evengraph.pipeline.table_model import TableModel
 from small_graphs import small_task
 
@@ -241,7 +240,7 @@ def test_a_model_predicts_another_graph_as_its_own():
 
 def test_tables_alone_are_aligned_unless_they_attach_to_known_ones(monkeypatch):
     graph, other = eg.toy(), eg.toy(seed=1)
-    monkeypatch.setattr("evengraph.pipeline.sources.align", lambda *_: (other, "Moved."))
+    monkeypatch.setattr("evengraph.pipeline.predictions.align", lambda *_: (other, "Moved."))
     columns = SimpleNamespace(id="account")
     tables = SimpleNamespace(graph=graph, ids=np.array(["a", "b", "c"]), columns=columns)
     for attached in (False, True):

@@ -35,7 +35,7 @@ def monitor(
     """Compare new nodes with training: drift, alarms, labels that came back, when to refit."""
     check_names(data, model=model)
     from evengraph.core.files import write_json
-    from evengraph.pipeline.monitoring import monitor, read_labels
+    from evengraph.pipeline.predictions import monitor, read_labels
     from evengraph.pipeline.table_model import TableModel
     from evengraph.report.monitor_page import render_monitor
     from evengraph.report.page import write_html

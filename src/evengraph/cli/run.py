@@ -196,7 +196,7 @@ def run(
 
 def _read_labels(path: Path, columns: Columns) -> dict[str, str]:
     """Classes by id of a table, or of a label file of the desk."""
-    from evengraph.pipeline.monitoring import read_labels
+    from evengraph.pipeline.predictions import read_labels
     from evengraph.tables.read import table_suffix
 
     if table_suffix(path):

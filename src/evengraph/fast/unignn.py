@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -28,13 +28,12 @@ from evengraph.methods.bases.method import same_graph
 from evengraph.methods.bases.unified import Visit
 from evengraph.metrics.multiclass import batched_stopping_scores, stopping_score
 from evengraph.nn.networks import GraphClassifier
-from evengraph.ops.losses import inverse_class_weights, weighted_cross_entropy
+from evengraph.ops.losses import weighted_cross_entropy
 from evengraph.ops.pseudo import log_odds, select_pseudo_labels, select_pseudo_mask
 from evengraph.ops.semantic import (
     Clusters,
     fill_empty,
     kmeans,
-    nearest_mean,
     prepare_clusters,
     semantic_propagate,
     start_seeds,
@@ -148,10 +147,8 @@ def inputs_and_clusters(
     if inputs is not None and same_graph(graph, known_graph):
         return net, inputs, net.stored
     inputs = connect(method, graph)
-    if not method.num_clusters:
-        return net, inputs, net.stored
-    method._remember()
-    return net, inputs, net.stored_or_nearest(method._known(graph), method.means_)
+    find = method._known_or_nearest(graph)
+    return net, inputs, lambda layer, embeddings: net.prepare(find(layer, embeddings))
 
 
 def connect(method: Any, graph: Data) -> Connectivity:
@@ -169,7 +166,7 @@ def _selection(method: Any, task: Task) -> Callable[[Tensor], Examples]:
     """The examples of an epoch, labelled nodes first, from logits without dropout."""
     labelled, counts, unlabelled = task.train_nodes, task.class_counts, ~task.train
     labels = task.graph.y[labelled]
-    weights = labelled_weights(method, counts)[labels]
+    weights = method._omega(counts)[labels]
 
     def select(logits: Tensor) -> Examples:
         probabilities = logits.t().softmax(0).t()  # torch vectorises over nodes, not classes
@@ -323,7 +320,7 @@ class UnifiedNetwork(nn.Module):
     def stored(self, layer: int, embeddings: Tensor | Sparse) -> Clusters:
         """The latest clusters of the training graph."""
         if layer not in self._prepared:
-            self._prepared[layer] = self._prepare(self.get_buffer(f"clusters_{layer}"))
+            self._prepared[layer] = self.prepare(self.get_buffer(f"clusters_{layer}"))
         return self._prepared[layer]
 
     def recluster(self, layer: int, embeddings: Tensor | Sparse) -> Clusters:
@@ -337,28 +334,14 @@ class UnifiedNetwork(nn.Module):
     def store(self, layer: int, assignment: Tensor) -> Clusters:
         """Store new clusters where a recorded epoch reads them."""
         self.get_buffer(f"clusters_{layer}").copy_(assignment)
-        found = self._prepare(assignment)
+        found = self.prepare(assignment)
         if layer in self._prepared:
             self._prepared[layer].take(found)
         else:
             self._prepared[layer] = found
         return self._prepared[layer]
 
-    def stored_or_nearest(self, known: Tensor, means: Mapping[int, Tensor]) -> FindClusters:
-        """For another graph: `stored` for known nodes, the nearest of the means for others."""
-        nodes = known.nonzero().squeeze(1)
-
-        def clusters(layer: int, embeddings: Tensor | Sparse) -> Clusters:
-            stored = self.get_buffer(f"clusters_{layer}")
-            if nodes.numel() == known.numel() == stored.numel():
-                return self.stored(layer, embeddings)
-            assignment = nearest_mean(self.cluster_rows(embeddings), means[layer])
-            assignment[nodes] = stored[nodes]
-            return self._prepare(assignment)
-
-        return clusters
-
-    def _prepare(self, assignment: Tensor) -> Clusters:
+    def prepare(self, assignment: Tensor) -> Clusters:
         """Clusters of all nodes, or of those of all runs, (R, N), as one large set."""
         runs = assignment if assignment.dim() == 2 else assignment.unsqueeze(0)
         first = torch.arange(len(runs), device=runs.device).unsqueeze(1) * self.num_clusters
@@ -444,18 +427,6 @@ def unified_loss(logits: Tensor, examples: Examples) -> Tensor:
     return loss
 
 
-def labelled_weights(method: Any, class_counts: Tensor) -> Tensor:
-    """The weight of a labelled node of each class: equal for all classes (Eq. 9), or for nodes.
-
-    With `mean_loss` the weights of all labelled nodes sum to one, so that Eq. 8 is a mean.
-    """
-    weights = inverse_class_weights(class_counts)
-    if not method.class_weights:
-        total = (weights * class_counts).sum() if method.keep_total else class_counts.sum()
-        weights = (total / class_counts.sum()).expand(len(class_counts))
-    return weights / (weights * class_counts).sum() if method.mean_loss else weights
-
-
 def _order(method: Any, logits: Tensor) -> Tensor | None:
     """What ranks confident nodes, if not their probability."""
     return log_odds(logits) if method.ranked_by == "log_odds" else None
@@ -482,7 +453,8 @@ class UnifiedBatch(Batch):
         return UnifiedNetwork(method, method._new_network())
 
     def class_weights(self, task: Task) -> Tensor:
-        return labelled_weights(self.method, task.class_counts)
+        weights: Tensor = self.method._omega(task.class_counts)
+        return weights
 
     def epoch(self) -> tuple[Tensor, Tensor]:
         on = self.method.stop_on

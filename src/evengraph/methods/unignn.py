@@ -256,16 +256,18 @@ class UniGNN(UnifiedMethod):
 
     def _labelled_loss(self, logits: Tensor, task: Task) -> Tensor:
         """L, over V_l."""
-        nodes, counts = task.train_nodes, task.class_counts
+        nodes, omega = task.train_nodes, self._omega(task.class_counts)
+        labels = task.graph.y[nodes]
+        losses = cross_entropy(logits[nodes], labels, reduction="none")
+        return (omega[labels] * losses).sum()  # Eq. 8
+
+    def _omega(self, counts: Tensor) -> Tensor:
+        """The weight of a labelled node of each class."""
         omega = 1 / counts.clamp(min=1)  # Eq. 9
         if not self.class_weights:
             total = (omega * counts).sum() if self.keep_total else counts.sum()
             omega = (total / counts.sum()).expand(len(counts))
-        if self.mean_loss:
-            omega = omega / (omega * counts).sum()
-        labels = task.graph.y[nodes]
-        losses = cross_entropy(logits[nodes], labels, reduction="none")
-        return (omega[labels] * losses).sum()  # Eq. 8
+        return omega / (omega * counts).sum() if self.mean_loss else omega
 
     # Balanced pseudo-label generation
 

@@ -10,7 +10,7 @@ _NAMES = {
         *("balanced_softmax", "class_cross_entropy", "class_loss", "focal_cross_entropy"),
         *("inverse_class_weights", "log_sizes"),
     ),
-    "pseudo": ("balanced_pseudo_labels", "confident_pseudo_labels"),
+    "pseudo": ("balanced_pseudo_labels",),
     "semantic": (
         *("cluster_means", "kmeans", "nearest_mean", "prepare_clusters", "semantic_propagate"),
     ),

@@ -41,8 +41,10 @@ def select_pseudo_labels(
     """Pseudo-labels of one run; arguments are those of `balanced_pseudo_labels`."""
     if selection == "balanced":
         return balanced_pseudo_labels(probabilities, class_counts, unlabelled, threshold, order)
-    eligible = unlabelled if selection == "all" else torch.zeros_like(unlabelled)
-    return confident_pseudo_labels(probabilities, eligible, threshold)
+    eligible, labels, _ = _confident(probabilities, unlabelled, threshold)
+    eligible &= selection == "all"  # the paper's ablation of balance, or no pseudo-labels
+    nodes = eligible.nonzero().squeeze(1)
+    return PseudoLabels(nodes, labels[nodes])
 
 
 def _confident(
@@ -111,12 +113,3 @@ def select_pseudo_mask(
     rank = position - first.gather(1, sorted_labels)
     selected = eligible.gather(1, order) & (rank < wanted.gather(1, sorted_labels))
     return torch.zeros_like(eligible).scatter(1, order, selected), labels
-
-
-def confident_pseudo_labels(
-    probabilities: Tensor, unlabelled: Tensor, threshold: float
-) -> PseudoLabels:
-    """All confident unlabelled nodes, whatever their class: the paper's ablation of balance."""
-    eligible, labels, _ = _confident(probabilities, unlabelled, threshold)
-    nodes = eligible.nonzero().squeeze(1)
-    return PseudoLabels(nodes, labels[nodes])

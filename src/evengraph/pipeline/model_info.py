@@ -129,10 +129,14 @@ class TrainingStatistics:
             f"{before[index]:.0%} were, and {self.labels[index]:.0%} of the labels."
         )
 
+    def steps(self, x: Tensor) -> Tensor:
+        """How far the mean of each feature has moved, in standard deviations, (F,)."""
+        means, deviations = torch.tensor(self.means), torch.tensor(self.deviations)
+        return torch.where(deviations > 0, (x.mean(0).cpu() - means) / deviations, 0.0)
+
     def _shifts(self, x: Tensor, names: Sequence[str]) -> list[str]:
         """The features whose means have moved most, by more than half a standard deviation."""
-        means, deviations = torch.tensor(self.means), torch.tensor(self.deviations)
-        steps = torch.where(deviations > 0, (x.mean(0).cpu() - means) / deviations, 0.0)
+        steps = self.steps(x)
         moved = steps.abs() > max(LARGE, CERTAIN / len(x) ** 0.5)
         order = steps.abs().argsort(descending=True)[: int(moved.sum())].tolist()
         parts = [

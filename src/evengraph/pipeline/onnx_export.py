@@ -16,16 +16,7 @@ from torch_geometric.data import Data
 from evengraph import __version__
 from evengraph.core.files import write_atomic
 from evengraph.core.lazy import import_optional
-from evengraph.methods import (
-    METHODS,
-    MLP,
-    Boosting,
-    DoubleBalancing,
-    IceBerg,
-    Logistic,
-    Method,
-    Unison,
-)
+from evengraph.methods import METHODS, MLP, Boosting, IceBerg, Logistic, Method, Unison
 from evengraph.methods.bases.method import model_input
 from evengraph.metrics.calibration import SMALLEST
 from evengraph.ops.features import FAR, Scaling
@@ -301,43 +292,6 @@ class _IceBerg(NamedTuple):
         return onnx.softmax(onnx.perceptron(rows["propagated"], weights))
 
 
-class _DoubleBalancing(NamedTuple):
-    """Features, and what both convolutions take from neighbours; on GraphSAGE alone."""
-
-    method: DoubleBalancing
-
-    def row_inputs(self) -> dict[str, RowInput]:
-        one = self.method
-        if one.backbone != "sage":
-            raise ValueError(
-                f"{one.title} can be exported with backbone='sage' alone, which weights a node "
-                f"apart from its neighbours, got {one.backbone!r}."
-            )
-        mean = "mean over the node and its neighbours of the part for neighbours of layer"
-        return {
-            "features": RowInput(one.num_features_, FEATURES),
-            "layer_1": RowInput(one.hidden, f"{mean} 1", fitted=True),
-            "layer_2": RowInput(one.num_classes_, f"{mean} 2", fitted=True),
-        }
-
-    def rows(self, graph: Data) -> dict[str, Tensor]:
-        net, (x, propagation) = self.method.net_, self.method._inputs(graph)
-        embeddings = net.embed(net.encoder(x, propagation))
-        first, second = (
-            propagation @ projected.chunk(2, dim=-1)[0].contiguous()
-            for projected in (net.encoder.project(x), net.last.project(embeddings))
-        )
-        return {"features": graph.x.float(), "layer_1": first, "layer_2": second}
-
-    def onnx_probabilities(self, onnx: OnnxGraph, rows: Mapping[str, str]) -> str:
-        values, net = rows["features"], self.method.net_
-        for name, conv in (("layer_1", net.encoder), ("layer_2", net.last)):
-            values = values if name == "layer_1" else onnx.apply("Relu", values)
-            own = onnx.linear(values, conv.weight.chunk(2, dim=-1)[1], conv.bias)
-            values = onnx.apply("Add", own, rows[name])
-        return onnx.softmax(values)
-
-
 class _Unison(NamedTuple):
     """The views, all members on them, and the mean of their votes."""
 
@@ -425,7 +379,6 @@ class _Logistic(NamedTuple):
 ADAPTERS: Mapping[type[Method], Callable[[Any], RowModel]] = {
     MLP: _MLP,
     IceBerg: _IceBerg,
-    DoubleBalancing: _DoubleBalancing,
     Unison: _Unison,
     Boosting: _Boosting,
     Logistic: _Logistic,

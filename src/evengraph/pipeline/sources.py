@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -18,8 +14,6 @@ from evengraph.core.task import Task
 from evengraph.datasets import DATASETS, load
 from evengraph.datasets.loading import lookup
 from evengraph.methods import Method
-from evengraph.ops.features import feature_signatures, matching_signatures
-from evengraph.pipeline.model_info import ID, ModelInfo, NewNodes
 from evengraph.splits import SPLITS, SplitProtocol
 from evengraph.tables import FeatureEncoder, NoLabelError, TableColumns, TableGraph, open_graph
 from evengraph.training import Callback
@@ -166,71 +160,3 @@ def _absolute(edges: Any) -> str:
     if isinstance(edges, str) and not Path(edges).expanduser().exists():
         parts = edges.split(",")
     return ",".join(str(Path(str(part).strip()).expanduser().absolute()) for part in parts)
-
-
-ENOUGH = 200  # nodes from which quartiles are worth trusting
-MOVED = 0.4  # standard deviations from which on a median has moved
-EVENLY = 0.55  # of the largest step of a quartile; if the smallest is less, a tail has moved
-DISTINCT = 10  # values from which on a column is a measurement, not a code
-QUARTILES = (0.25, 0.5, 0.75)
-
-
-def align(graph: Data, method: Method, info: ModelInfo) -> tuple[Data, str]:
-    """Move the number columns of a graph that have moved as a whole back to where they were.
-
-    Dates, flags and categories stay, and so does a graph that holds the nodes of training. Also
-    returns a sentence about the columns; empty if nothing was done.
-    """
-    if info.encoder is None or info.statistics is None or not info.statistics.quartiles:
-        return graph, ""
-    nodes, _, signatures = method.labelled_
-    index = (nodes < graph.num_nodes).nonzero().squeeze(1)
-    found = feature_signatures(graph.x[nodes[index].to(graph.x.device)])
-    same = matching_signatures(found.to(signatures.device), signatures[index])
-    if graph.num_nodes < ENOUGH or 2 * int(same.sum()) > len(nodes):
-        return graph, ""
-    columns = np.flatnonzero(info.encoder.numbers)
-    values = graph.x[:, columns].double().cpu().numpy()
-    deviations = np.asarray(info.statistics.deviations)[columns]
-    before = np.asarray(info.statistics.quartiles).reshape(-1, len(QUARTILES)).T
-    steps = np.quantile(values, QUARTILES, axis=0) - before
-    largest, smallest = np.abs(steps).max(0), np.abs(steps).min(0)
-    moved = (smallest >= EVENLY * largest) & (np.abs(np.sign(steps).sum(0)) == len(QUARTILES))
-    moved &= np.abs(steps[1]) >= MOVED * deviations
-    moved &= np.array([len(np.unique(column)) >= DISTINCT for column in values.T], dtype=bool)
-    if not moved.any():
-        return graph, ""
-    shift = torch.zeros(graph.num_features, dtype=graph.x.dtype)
-    shift[columns[moved]] = torch.from_numpy(steps[1][moved]).to(shift)
-    aligned = copy(graph)
-    aligned.x = graph.x - shift.to(graph.x.device)
-    sizes = zip(columns[moved], (steps[1] / deviations)[moved], strict=True)
-    names = info.encoder.names
-    parts = [f"{names[column]} by {step:+.1f} standard deviations" for column, step in sizes]
-    return aligned, (
-        f"Moved as a whole since training, and moved back: {', '.join(parts)}. "
-        "This assumes similar nodes, measured at another place or time."
-    )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ModelInput:
-    """A graph as the method takes it."""
-
-    graph: Data  # with the columns that have moved as a whole moved back
-    rows: Any  # the nodes to predict, a slice or their indices
-    ids: dict[str, NDArray[Any]]  # of these nodes, by the name of their column
-    aligned: str = ""  # which columns were moved back
-
-    @classmethod
-    def of(cls, new: Data | NewNodes, method: Method, info: ModelInfo, aligns: bool) -> ModelInput:
-        """What a model takes of a graph, or of tables that were opened.
-
-        `aligns` moves columns back, not of PyG graphs and of nodes that attach to a known graph.
-        """
-        if isinstance(new, Data):
-            return cls(graph=new, rows=slice(None), ids={ID: np.arange(new.num_nodes)})
-        graph, aligned = new.tables.graph, ""
-        if aligns and not new.attached:
-            graph, aligned = align(graph, method, info)
-        return cls(graph=graph, rows=new.rows, ids={new.id_name: new.ids}, aligned=aligned)

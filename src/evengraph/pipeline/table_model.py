@@ -42,9 +42,9 @@ from evengraph.pipeline.model_info import (
     training_paths,
 )
 from evengraph.pipeline.onnx_export import RowInput, export_onnx, onnx_inputs
-from evengraph.pipeline.predictions import NodePredictions, predict_nodes
+from evengraph.pipeline.predictions import ModelInput, NodePredictions, predict_nodes
 from evengraph.pipeline.run import RunPlan, Selection, run
-from evengraph.pipeline.sources import GraphSource, ModelInput, open_tables, tables_of
+from evengraph.pipeline.sources import GraphSource, open_tables, tables_of
 from evengraph.splits import SplitProtocol
 from evengraph.tables import Note, TableGraph, UnknownNodeError
 

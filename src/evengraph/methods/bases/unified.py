@@ -71,6 +71,8 @@ class UnifiedMethod(Method):
             return self._stored
         self._remember()
         known = self._known(graph).nonzero().squeeze(1)
+        if len(known) == graph.num_nodes == self.num_nodes_:
+            return self._stored
 
         def find(layer: int, h: Features) -> Tensor:
             clusters = nearest_mean(self._cluster_rows(h), self.means_[layer])
