@@ -289,6 +289,7 @@ def test_the_page_on_unison_has_its_tables(draw_unison):
         "margin",
         "cells_of_the_paper",
         "public",
+        "small",
         "parts",
         "portfolio",
         "behind",
