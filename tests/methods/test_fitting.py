@@ -33,10 +33,11 @@ def runs(count, **fields):
     return [UniGNN(**settings | fields) for _ in range(count)]
 
 
-def test_runs_of_a_kind_are_fitted_together(as_on_a_card):
+def test_runs_of_a_kind_are_fitted_together(as_on_a_card, monkeypatch):
+    monkeypatch.setattr("evengraph.methods.bases.fitting.SLOTS", 2)
     task, told = small_task(), []
     methods = [*runs(2), GCN(max_epochs=2), *runs(1, hidden=8), *runs(1, threshold=0.7)]
-    fit_many(methods, [task] * 5, seeds=range(5), slots=2, on_fit=told.append)
+    fit_many(methods, [task] * 5, seeds=range(5), on_fit=told.append)
     assert sorted(told) == [0, 1, 2, 3, 4]
     for seed, method in enumerate(methods):
         alone = dataclasses.replace(method).fit(task, seed=seed)
@@ -88,12 +89,10 @@ def test_a_failing_caller_leaves_nothing_behind(as_on_a_card):
     assert not any(method._callbacks for method in methods)
 
 
-def test_an_object_keeps_one_fit_and_there_is_room_for_one():
+def test_an_object_keeps_one_fit():
     method, task = GCN(max_epochs=1), small_task()
     with pytest.raises(ValueError, match="different objects"):
         fit_many([method, method], [task] * 2, seeds=[0, 1])
-    with pytest.raises(ValueError, match="slots must be at least 1, got 0"):
-        fit_many([method], [task], seeds=[0], slots=0)
 
 
 @pytest.mark.parametrize(

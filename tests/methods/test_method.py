@@ -210,8 +210,6 @@ def test_a_graph_with_masks_is_a_task_and_the_seed_has_a_default(task, fitted):
     expected = clone(fitted).fit(task, seed=0)
     assert torch.equal(again.predict_proba(graph), expected.predict_proba(task.graph))
     assert again.score(graph) == expected.score(task)
-    assert again.score(graph, nodes=graph.val_mask) == expected.score(task, nodes=task.val)
-    assert again.score(graph, nodes=[0, 1]) == again.score(task, nodes=torch.tensor([0, 1]))
     assert again.classes_.tolist() == list(range(task.num_classes))
 
 
@@ -231,30 +229,14 @@ def test_what_cannot_be_fitted_is_named(what):
         spy().fit(what)
 
 
-@pytest.mark.parametrize("form", ["default", "mask", "list", "val"])
-def test_score_is_balanced_accuracy(task, fitted, form):
-    mask = task.val if form == "val" else task.test
-    nodes = {"default": None, "list": mask.nonzero().squeeze(1)}.get(form, mask)
-    found = fitted.predict_proba(task.graph).argmax(1)[mask]
-    assert torch.equal(fitted.predict(task.graph)[mask], found)
-    expected = balanced_accuracy_score(task.graph.y[mask], found)
-    assert fitted.score(task, nodes=nodes) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize(
-    ("nodes", "message"),
-    [
-        (None, "have no label"),  # those of the test are hidden
-        (torch.zeros(150, dtype=torch.bool), "no nodes to score on"),
-        (torch.zeros(3, dtype=torch.bool), "a mask of 150 nodes, got 3"),
-        (torch.tensor([150]), "lie between 0 and 149"),
-        (torch.tensor([-1]), "lie between 0 and 149"),
-        (torch.tensor([0.5]), "a bool mask or a list of integers"),
-    ],
-)
-def test_nodes_that_cannot_be_scored(task, fitted, nodes, message):
-    with pytest.raises(ValueError, match=message):
-        fitted.score(task.hide_test_labels(), nodes=nodes)
+def test_score_is_balanced_accuracy(task, fitted):
+    found = fitted.predict_proba(task.graph).argmax(1)[task.test]
+    assert torch.equal(fitted.predict(task.graph)[task.test], found)
+    expected = balanced_accuracy_score(task.graph.y[task.test], found)
+    assert fitted.score(task) == pytest.approx(expected)
+    for hidden in (task.hide_test_labels(), dataclasses.replace(task, test=task.test & False)):
+        with pytest.raises(ValueError, match="no labelled nodes to score on"):
+            fitted.score(hidden)
 
 
 @pytest.mark.parametrize("name", METHODS)

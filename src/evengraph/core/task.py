@@ -116,19 +116,6 @@ def node_mask(graph: Data, part: str, split: int | None = None) -> Tensor | None
     return mask
 
 
-def node_indices(nodes: Tensor, graph: Data) -> Tensor:
-    num_nodes, nodes = graph.num_nodes, torch.as_tensor(nodes, device=graph.y.device)
-    if nodes.dtype == torch.bool:
-        if nodes.shape != (num_nodes,):
-            raise ValueError(f"nodes must be a mask of {num_nodes} nodes, got {nodes.numel()}.")
-        return nodes.nonzero().squeeze(1)
-    if nodes.is_floating_point() or nodes.dim() != 1:
-        raise ValueError("nodes must be a bool mask or a list of integers.")
-    if nodes.numel() and not 0 <= int(nodes.min()) <= int(nodes.max()) < num_nodes:
-        raise ValueError(f"nodes must lie between 0 and {num_nodes - 1}.")
-    return nodes
-
-
 def hold_out(labels: Tensor, train: Tensor, share: float, seed: int) -> Tensor:
     """A mask of the same share of each class's training nodes; every class keeps one."""
     stream, drawn = random.Random(seed), torch.zeros_like(train)

@@ -25,24 +25,13 @@ from evengraph.metrics.significance import ranking_interval
 class Predictions:
     """Test labels and predicted probabilities, and what the metrics derive from them.
 
-    Args:
-        labels: Class of each test node.
-        probabilities: Predicted probabilities of the test nodes.
-        positive: Index of the positive class, for metrics of two classes.
-        held_out: Labels and probabilities of nodes that were not learnt from; None without any.
-        k: How many of the highest scores `precision_at_k` uses; by default the class size.
-        rule: By which the threshold is chosen; by default the best F1.
-        shares: Of the classes in the population, if labels were collected unevenly.
-
-    Shapes:
-        labels: int64, (M,)
-        probabilities: (M, C)
+    The other fields are those of `evaluate`.
     """
 
-    labels: Tensor
-    probabilities: Tensor
+    labels: Tensor  # class of each test node, int64, (M,)
+    probabilities: Tensor  # of the test nodes, (M, C)
     positive: int = 1
-    held_out: tuple[Tensor, Tensor] | None = None
+    held_out: tuple[Tensor, Tensor] | None = None  # labels and probabilities of these nodes
     k: int | None = None
     rule: Rule = BEST_F1
     shares: Sequence[float] | None = None

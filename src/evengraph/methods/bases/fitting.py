@@ -25,7 +25,6 @@ def fit_many(
     tasks: Sequence[Task],
     *,
     seeds: Sequence[int],
-    slots: int = SLOTS,
     on_fit: Callable[[int], None] = lambda index: None,
     progress: bool | None = None,
 ) -> None:
@@ -39,14 +38,11 @@ def fit_many(
         methods: What to fit; no object twice.
         tasks: The task of each.
         seeds: The seed of each.
-        slots: Maximum number of fits that are trained at a time.
         on_fit: Called with the index of a method when it is fitted.
         progress: Show how many are fitted; by default on a terminal only.
     """
     if len({id(method) for method in methods}) < len(methods):
         raise ValueError("methods must be different objects: each holds its own fit.")
-    if slots < 1:
-        raise ValueError(f"slots must be at least 1, got {slots}.")
     fits = [Fit(*parts) for parts in zip(methods, tasks, seeds, strict=True)]
     for fit in fits:
         check_task(fit.task)  # before any of them is trained
@@ -61,11 +57,11 @@ def fit_many(
             count()
             on_fit(index)
 
-        left = _groups(fits, slots)
+        left = _groups(fits)
         while left:
             members = left.pop(0)
             try:
-                _fit_group({index: fits[index] for index in members}, on_fitted)
+                _fit_group([fits[i]._replace(on_fitted=partial(on_fitted, i)) for i in members])
             except (FloatingPointError, ValueError) as error:  # which stops no other group
                 errors.append(error)
             if left and any(h.interrupted for i in members for h in methods[i].history_):
@@ -74,27 +70,18 @@ def fit_many(
         raise errors[0]
 
 
-def _fit_group(group: dict[int, Fit], on_fitted: Callable[[int], None]) -> None:
+def _fit_group(group: Sequence[Fit]) -> None:
     """Fit one method, or several as a batch; report each as soon as it is fitted."""
-    if len(group) == 1:
-        ((index, fit),) = group.items()
-        fit.method.fit(fit.task, seed=fit.seed, progress=False)
-        on_fitted(index)
+    first, *others = group
+    kind = batching(first.method)
+    if kind is None or not others:
+        first.method.fit(first.task, seed=first.seed, progress=False)
+        first.on_fitted()
         return
-    kind = batching(next(iter(group.values())).method)
-    assert kind is not None
-    hidden = {index: fit.task.hide_test_labels() for index, fit in group.items()}
-    train_batch(
-        kind(
-            [
-                fit._replace(task=hidden[index], on_fitted=partial(on_fitted, index))
-                for index, fit in group.items()
-            ]
-        )
-    )
+    train_batch(kind([fit._replace(task=fit.task.hide_test_labels()) for fit in group]))
 
 
-def _groups(fits: Sequence[Fit], slots: int) -> list[list[int]]:
+def _groups(fits: Sequence[Fit]) -> list[list[int]]:
     """Indices of the fits that are trained together."""
     groups: list[list[int]] = []
     seen = [fit.task.graph if fit.task.past is None else fit.task.past for fit in fits]
@@ -102,7 +89,7 @@ def _groups(fits: Sequence[Fit], slots: int) -> list[list[int]]:
         for group in groups if has_kernels(fit.task.graph.x.device) else ():
             first = fits[group[0]]
             if (
-                len(group) < min(slots, runs_in_memory(fit))
+                len(group) < min(SLOTS, runs_in_memory(fit))
                 and share_batch(first.method, fit.method)
                 and first.task.num_classes == fit.task.num_classes
                 and same_graph(seen[group[0]], seen[index])

@@ -42,7 +42,6 @@ from evengraph.core.task import (
     class_labels,
     count_relations,
     edge_weight,
-    node_indices,
     scored_nodes,
 )
 from evengraph.core.threads import limited_threads
@@ -428,29 +427,17 @@ class Method(ABC):
         """
         return None
 
-    def score(self, task: Task | Data, *, nodes: Tensor | None = None) -> float:
-        """Balanced accuracy on the test nodes, or on others.
-
-        Args:
-            task: The graph and its labels: a task, or a PyG graph with masks.
-            nodes: A mask, or node indices, to score instead of the test nodes.
-
-        Shapes:
-            nodes: bool, (N,), or int64, (M,)
-        """
-        graph = task if isinstance(task, Data) else task.graph
-        if nodes is None:
-            nodes = scored_nodes(graph) if isinstance(task, Data) else task.test
-        index = node_indices(nodes, graph)
-        labels = class_labels(graph)[index]
-        if not labels.numel():
-            raise ValueError("There are no nodes to score on.")
-        if labels.min() < 0:
-            raise ValueError("Some of the nodes to score on have no label.")
-        known = self.predict(graph) if isinstance(task, Data) else self.predict_task(task).argmax(1)
-        predicted = known[index]
+    def score(self, task: Task | Data) -> float:
+        """Balanced accuracy on the test nodes of a task, or of a PyG graph with masks."""
+        if isinstance(task, Data):
+            graph, test, predicted = task, scored_nodes(task), self.predict(task)
+        else:
+            graph, test, predicted = task.graph, task.test, self.predict_task(task).argmax(1)
+        labels = class_labels(graph)[test]
+        if not labels.numel() or labels.min() < 0:
+            raise ValueError("There are no labelled nodes to score on.")
         num_classes = max(self.num_classes_, int(labels.max()) + 1)
-        return float(balanced_accuracy(confusion_matrix(labels, predicted, num_classes)))
+        return float(balanced_accuracy(confusion_matrix(labels, predicted[test], num_classes)))
 
     def _known_labels(self, graph: Data) -> tuple[Tensor, Tensor]:
         """Training nodes that the graph has in the same rows with the same features, and labels.
