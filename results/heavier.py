@@ -24,7 +24,7 @@ from evengraph.methods import METHODS
 from evengraph.metrics.evaluation import evaluate
 from evengraph.pipeline.executor import describe
 from evengraph.pipeline.parameters import parse_seeds
-from evengraph.splits.base import join_classes
+from evengraph.splits.protocols import join_classes
 
 OUT = Path(__file__).with_name("heavier.csv")
 HEADER = ("graph", "ratio", "method", "seed", "labels", "balanced_accuracy", "macro_f1", "commit")

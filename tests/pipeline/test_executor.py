@@ -21,7 +21,6 @@ from evengraph.datasets import toy
 from evengraph.lab.reproduce import resolve, run_stored
 from evengraph.lab.store import Store
 from evengraph.methods import GCN, METHODS, UniGNN
-from evengraph.methods.bases.method import Committee
 from evengraph.metrics.calibration import Calibrator
 from evengraph.metrics.evaluation import evaluate
 from evengraph.pipeline import executor as module
@@ -509,20 +508,8 @@ def test_a_record_holds_what_the_method_gives(graph):
     assert record.class_counts == task.class_counts.tolist()
     assert (record.seconds, record.together, record.seed) == (2.5, 4, 3)
     assert not record.interrupted
-    optional = {"calibration", "settings", "memory", "summary", "agreement"}
+    optional = {"calibration", "settings", "memory", "summary"}
     assert optional.isdisjoint(record.as_dict())
-
-
-def test_a_record_of_a_committee_counts_how_often_agreement_is_right(graph, monkeypatch):
-    job, task, model = fitted(graph)
-    sure = model.predict_proba(task.graph)
-    members = torch.stack([sure, sure, sure.roll(1, dims=1)])
-    monkeypatch.setattr(model, "predict_members", lambda graph: Committee.even(members))
-    model.summary_ = ["Chose it."]
-    record = score(job, task, model).record
-    correct = (sure.argmax(1) == task.graph.y)[task.test]
-    assert record.agreement == [{"from": 0.5, "nodes": len(correct), "correct": int(correct.sum())}]
-    assert record.summary == ["Chose it."]
 
 
 def test_calibration_is_a_part_of_its_own(graph):

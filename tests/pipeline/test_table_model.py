@@ -222,9 +222,9 @@ def test_what_thresholds_do_is_counted_on_what_all_splits_held_out(two_classes):
     assert model.info.calibrator.nodes == curve.nodes
     one = eg.TableModel(METHOD).fit(*two_classes, **COLUMNS, seed=0)
     assert one.info.decision.curve.nodes == pytest.approx(0.4 * labelled.sum(), abs=2)
-    assert one.use_costs(Costs(9, 1)).threshold.value == pytest.approx(0.1)
+    assert one.use_rule(Rule.of(Costs(9, 1))).threshold.value == pytest.approx(0.1)
     cheap = one.predict(*two_classes)["flagged"].sum()
-    assert cheap > one.use_costs(Costs(1, 9)).predict(*two_classes)["flagged"].sum()
+    assert cheap > one.use_rule(Rule.of(Costs(1, 9))).predict(*two_classes)["flagged"].sum()
     top = one.predictions(*two_classes, alerts=7)
     assert top.frame["flagged"].sum() == 7
     assert top.frame["score_fraud"].nlargest(7).min() == pytest.approx(top.threshold.value)

@@ -120,7 +120,6 @@ def make_fraud() -> dict[str, Any]:
     for figures in (result["mean"], result["std"], *(run["metrics"] for run in result["runs"])):
         binary = [name for name, metric in METRICS.items() if metric.binary]
         figures |= {name: 40.0 + place for place, name in enumerate(binary)}
-    bands = [{"from": 0.5, "nodes": 10, "correct": 4}, {"from": 0.95, "nodes": 90, "correct": 81}]
     unclear = "Whether the graph helps is unclear: {} with it and 69.0 without it."
     for place, run in enumerate(result["runs"]):
         run |= {
@@ -128,7 +127,6 @@ def make_fraud() -> dict[str, Any]:
             "interval": [30.0 + place, 50.0],
             "precision_recall": [[0.1, 1.0], [0.5, 0.4], [1.0, 0.1]],
             "summary": ["Chose [A].", "Rejected: B.", unclear.format(70 + place)],
-            "agreement": [*bands, {"from": 0.0, "nodes": 5, "correct": place}],
             "notes": ["Most nodes are alone."] * (place != 1),
             "criterion": "AP",
             "resolved": {"alpha": place // 2},

@@ -391,7 +391,6 @@ class Record:
     criterion: str = "Macro-F1"  # what `validation` and the scores of `history` are
     summary: list[str] | None = None  # what the method says about what it did
     notes: list[str] | None = None  # what went otherwise than expected in the fit
-    agreement: list[dict[str, Any]] | None = None  # test nodes and hits per band of a committee
     period: str | None = None  # first and last time of the test nodes, in a split by time
     decision: dict[str, Any] | None = None  # of two classes: threshold, and confusion there
     # of two classes: ends of the 95% interval of average precision, and the curve on the test nodes

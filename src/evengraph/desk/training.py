@@ -22,7 +22,7 @@ from evengraph.core.machine import end_with_parent
 from evengraph.core.task import Task, bare_graph
 from evengraph.methods import DEFAULT_METHOD, METHODS
 from evengraph.metrics.multiclass import balanced_accuracy, confusion_matrix
-from evengraph.splits.base import class_nodes, mask_of
+from evengraph.splits.protocols import class_nodes, mask_of
 
 MEASURED = 3  # held-out labels that every class needs for a score
 HELD_OUT = 0.2  # of the labels of a class, and at least one of two

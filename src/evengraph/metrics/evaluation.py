@@ -199,24 +199,6 @@ def reported(scores: Mapping[str, Any]) -> dict[str, float]:
     return {name: 100 * scores[name] for name in METRICS if name in scores}
 
 
-EDGES = (0.0, 0.5, 0.75, 0.95)
-"""Lower ends of the bands of agreement; the last one holds predictions that (almost) all share."""
-
-
-def agreement_bands(agreement: Tensor, correct: Tensor) -> list[dict[str, Any]]:
-    """Count nodes, and those that are predicted correctly, per band of agreement that has any."""
-    # weights of votes are rounded, so a band begins slightly below its edge
-    edges = torch.tensor(EDGES[1:], dtype=torch.float64, device=agreement.device) - 1e-6
-    bands = torch.bucketize(agreement.double(), edges, right=True)
-    counts = torch.bincount(bands, minlength=len(EDGES)).tolist()
-    hits = torch.bincount(bands[correct], minlength=len(EDGES)).tolist()
-    return [
-        {"from": low, "nodes": nodes, "correct": right}
-        for low, nodes, right in zip(EDGES, counts, hits, strict=True)
-        if nodes
-    ]
-
-
 ROUNDS = 100  # resamples of the nodes that noise is measured on
 
 

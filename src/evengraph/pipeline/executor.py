@@ -34,7 +34,7 @@ from evengraph.methods import Method, fit_many
 from evengraph.methods.bases.fitting import SLOTS
 from evengraph.metrics.binary import precision_recall_points
 from evengraph.metrics.decisions import BEST_F1, Rule
-from evengraph.metrics.evaluation import Predictions, agreement_bands, reported
+from evengraph.metrics.evaluation import Predictions, reported
 from evengraph.metrics.multiclass import criterion, validation_score
 from evengraph.metrics.registry import METRICS
 from evengraph.ops.sparse import has_kernels
@@ -167,13 +167,7 @@ def score(
             "metrics": {n: metrics.pop(n) for n in list(metrics) if METRICS[n].calibration},
             "coverage": predictions.coverage(SET_COVERAGE),
         }
-    interval, curve, agreement = None, None, None
-    committee = method.predict_members(task.graph) if job.disk is None else None
-    if committee is not None:
-        predicted = probabilities.argmax(1)
-        right = (predicted == task.graph.y)[task.test]
-        agreement = agreement_bands(committee.agreement(predicted)[task.test], right)
-    decision = None
+    decision, interval, curve = None, None, None
     if task.num_classes == 2:
         if predictions.decision is not None:
             decision = {
@@ -209,7 +203,6 @@ def score(
         criterion=criterion(task),
         summary=list(method.summary_) or None,
         notes=list(method.notes_) or None,
-        agreement=agreement,
         period=period_of_test(task),
         decision=decision,
         interval=interval,

@@ -508,10 +508,6 @@ class TableModel:
         found = self.info.decision
         return None if found is None else Threshold(found.positive, found.threshold)
 
-    def use_costs(self, costs: Costs) -> Self:
-        """Replace the threshold by the one with the lowest cost."""
-        return self.use_rule(Rule.of(costs))
-
     def use_rule(self, rule: Rule) -> Self:
         """Replace the threshold by the one that another rule chooses."""
         self.info = self.info.by(rule)

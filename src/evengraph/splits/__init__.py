@@ -1,6 +1,5 @@
 """Split protocols: each turns a graph and a seed into a task."""
 
-from evengraph.splits.base import SplitProtocol as SplitProtocol
 from evengraph.splits.protocols import ByTime as ByTime
 from evengraph.splits.protocols import Folds as Folds
 from evengraph.splits.protocols import Given as Given
@@ -8,6 +7,7 @@ from evengraph.splits.protocols import LongTail as LongTail
 from evengraph.splits.protocols import Natural as Natural
 from evengraph.splits.protocols import PublicStep as PublicStep
 from evengraph.splits.protocols import SemiSupervised as SemiSupervised
+from evengraph.splits.protocols import SplitProtocol as SplitProtocol
 from evengraph.splits.protocols import Step as Step
 
 SPLITS = {
