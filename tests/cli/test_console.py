@@ -186,7 +186,7 @@ def test_an_error_of_all_is_printed_once(second):
 
 
 def test_other_commands_are_started_once(second):
-    with pytest.raises(ValueError, match="Several processes are for evengraph run"):
+    with pytest.raises(ValueError, match="Several processes are for run and predict"):
         launched_ranks(["predict", "model"]).__enter__()
 
 

@@ -21,7 +21,7 @@ from evengraph.metrics.multiclass import balanced_accuracy, confusion_matrix
 from evengraph.pipeline.model_info import load_model
 from evengraph.splits import Natural
 from evengraph.training.loop import CHECKSUM
-from evengraph.training.ranks import ALONE, Ranks
+from evengraph.training.ranks import ALONE
 from rank_workers import fit, fit_and_die, run_ranks
 
 QUICK = {"max_epochs": 15}
@@ -376,8 +376,12 @@ def test_the_death_of_a_process_ends_the_others_and_the_next_start_resumes(
     assert not list((tmp_path / "graph" / "propagated").glob(".scratch-*"))
 
 
-def test_trees_are_trained_by_one_process(tmp_path):
-    disk = opened(toy(100, 300, 8, 3), tmp_path / "graph")
-    disk = replace(disk, space=replace(disk.space, ranks=Ranks(0, 2)))
-    with pytest.raises(ValueError, match="Boosting is trained by one process; for 2 use one of"):
-        disk.fit(Boosting(), Natural()(disk.labels(), seed=0))
+def test_trees_are_grown_by_one_process_for_all(tmp_path):
+    pack_graph(toy(240, 700, 12, 3), tmp_path / "graph")
+    methods = [Boosting(context=False, max_epochs=5)]
+    ((_, scores, expected),) = fit(ALONE, tmp_path / "graph", methods, {})
+    for ((_, found, predicted),) in run_ranks(
+        tmp_path / "ranks", fit, tmp_path / "graph", methods, {}
+    ):
+        assert found == pytest.approx(scores)
+        torch.testing.assert_close(predicted, expected)

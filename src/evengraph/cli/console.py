@@ -94,6 +94,17 @@ def typed_command(*more: str) -> str:
     return join(["evengraph", *_ARGUMENTS.get(), *more])
 
 
+def words_without(*options: str) -> list[str]:
+    """The words of the command that is running, without some options and their values."""
+    words, rest = list[str](), iter(_ARGUMENTS.get())
+    for word in rest:
+        if word in options:
+            next(rest, None)
+        elif word.partition("=")[0] not in options:
+            words.append(word)
+    return words
+
+
 MANY = 12  # options of a command whose help is in parts
 
 
@@ -142,8 +153,8 @@ def launched_ranks(arguments: Sequence[str]) -> Iterator[None]:
     from evengraph.training.ranks import joined_ranks
 
     with TemporaryDirectory() as scratch, joined_ranks() as ranks:
-        if not ranks.is_alone and [*arguments, ""][0] != "run":
-            raise ValueError("Several processes are for evengraph run; start others only once.")
+        if not ranks.is_alone and [*arguments, ""][0] not in ("run", "predict"):
+            raise ValueError("Several processes are for run and predict; start others only once.")
         out.quiet = err.quiet = ranks.rank > 0
         _CURRENT.set((ranks, Path(scratch)))
         yield

@@ -255,6 +255,8 @@ HELP = {
     "precision": "Two classes: the threshold at which this share of the alarms is right.",
     "recall": "Two classes: the threshold that finds this share of the positive class.",
     "align": "In a graph without known nodes, undo shifts of whole numeric columns since training.",
+    "ray": "Packed graphs: work on a Ray cluster; auto is the one that this machine belongs to.",
+    "workers": "How many workers --ray starts. Default: one per host.",
     "memory": "Packed graphs: work from disk within this much memory, such as 4GB. By default this "
     "happens only if the graph does not fit, with half of the free memory.",
 }
@@ -273,6 +275,8 @@ Precision = Annotated[float | None, Option(help=HELP["precision"])]
 Recall = Annotated[float | None, Option(help=HELP["recall"])]
 Align = Annotated[bool, Option("--align/--no-align", help=HELP["align"])]
 Memory = Annotated[str | None, Option(help=HELP["memory"], metavar="SIZE")]
+Ray = Annotated[str | None, Option(help=HELP["ray"], metavar="ADDRESS")]
+Workers = Annotated[int | None, Option(min=1, help=HELP["workers"])]
 
 Columns = dict[str, Any]
 """The column options that the user gave, by the names of `open_graph`'s parameters."""

@@ -20,7 +20,9 @@ from evengraph.cli.options import (
     CostMiss,
     Memory,
     Precision,
+    Ray,
     Recall,
+    Workers,
     parse_alerts,
     parse_shares,
 )
@@ -135,7 +137,7 @@ HELP = {
     "data": "A folder with nodes.csv and edges.csv, a nodes table, or a graph file (.graphml, "
     ".npz, .pt).",
     "edges": "Edges table, if DATA is a nodes table; or several with commas between them.",
-    "out": "A .csv or .parquet file; with --memory also .npy.",
+    "out": "A .csv or .parquet file; with --memory also .npy, or a folder of Parquet files.",
     "known": "Known folder or nodes table that the new nodes are connected to.",
     "known_edges": "Edges table, if --known is a nodes table.",
     "known_tables": "Tables of other kinds, if --known is a nodes table.",
@@ -179,9 +181,13 @@ def predict(
     ] = False,
     align: Align = True,
     memory: Memory = None,
+    ray: Ray = None,
+    workers: Workers = None,
 ) -> None:
     """Predict the class of every node of a graph with a saved model."""
     check_names(data, model=model)
+    if ray is not None or workers is not None:
+        wing("disk").run_on_cluster(ray, workers, data, memory)
     from evengraph.cli.opening import check_folder
     from evengraph.metrics.decisions import Costs, Rule
     from evengraph.pipeline.table_model import TableModel

@@ -21,10 +21,12 @@ from evengraph.cli.options import (
     Minority,
     Precision,
     Ratio,
+    Ray,
     Recall,
     Settings,
     Train,
     Val,
+    Workers,
     column_options,
     complete_methods,
 )
@@ -92,10 +94,14 @@ def run(
     save: Annotated[Path | None, Option(help=HELP["save"])] = None,
     refit: Annotated[bool | None, Option("--refit/--no-refit", help=HELP["refit"])] = None,
     memory: Memory = None,
+    ray: Ray = None,
+    workers: Workers = None,
     threads: Annotated[int | None, Option(min=1, help=HELP["threads"])] = None,
 ) -> None:
     """Train and test one or several methods, once per split, and write a report."""
     check_names(data, methods=method, split=split_name)
+    if ray is not None or workers is not None:
+        wing("disk").run_on_cluster(ray, workers, data, memory, device, threads)
     from evengraph.cli.console import current_ranks, own_folder
     from evengraph.cli.opening import open_data, show_classes
     from evengraph.cli.options import (

@@ -22,5 +22,6 @@ else:  # the main house takes the others by `evengraph.core.lazy`
             "models": ("open_on_disk", "exceeds_memory", "check_method"),
             "inspection": ("inspect_packed", "packed_view"),
             "commands": ("predict_on_disk",),
+            "cluster": ("run_on_cluster",),
         },
     )

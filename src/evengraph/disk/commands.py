@@ -109,23 +109,33 @@ def predict_on_disk(
     others: Mapping[str, Any],
 ) -> None:
     """Predict a packed graph within a limit of memory; `others` need the whole graph, by flag."""
+    from evengraph.cli.console import current_ranks
     from evengraph.disk.models import SUFFIXES, DiskGraph, open_on_disk, write_predictions
+    from evengraph.disk.packed_graph import file_hash
+    from evengraph.disk.tables import joined_hash
     from evengraph.pipeline.table_model import TableModel
 
     for flag, value in others.items():
         if value is not None:
             raise ValueError(f"{flag} needs the whole graph in memory.")
-    if to.suffix.lower() not in SUFFIXES:
-        raise ValueError(f"--out takes a name that ends in {', '.join(SUFFIXES)}, got {to}.")
+    if to.suffix.lower() not in (*SUFFIXES, ""):
+        names = ", ".join(SUFFIXES)
+        raise ValueError(f"--out takes a folder, or a name that ends in {names}, got {to}.")
     table_model = TableModel.load(model)
     if rule.goal != "f1":
         table_model.use_rule(rule)
     check_folder(to.parent)
-    source = open_on_disk(data, memory, progress=StageLines())
+    source = open_on_disk(data, memory, progress=StageLines(), ranks=current_ranks())
     assert isinstance(source.disk, DiskGraph)
     line = written(to)
+    made_from = [file_hash(path) for path in sorted(model.iterdir()) if path.is_file()]
     counts = write_predictions(
-        table_model, source.disk, to, calibrated=calibrated, only_unlabelled=only_unlabelled
+        table_model,
+        source.disk,
+        to,
+        calibrated=calibrated,
+        only_unlabelled=only_unlabelled,
+        made_from=joined_hash(*made_from, repr(rule)),
     )
     for name, count in counts.items():
         out.print(f"{count:>10,}  {escape(name)}")

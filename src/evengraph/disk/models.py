@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 from weakref import ref
@@ -17,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from evengraph.core.files import atomic_file
+from evengraph.core.files import atomic_file, write_atomic
 from evengraph.core.lazy import PACKED, is_packed
 from evengraph.core.machine import available_memory, format_size, parse_size
 from evengraph.core.rng import generator
@@ -36,6 +39,7 @@ from evengraph.disk.tables import (
     joined_hash,
     row_slices,
     tensor_hash,
+    wait_until,
 )
 from evengraph.methods import METHODS, Method
 from evengraph.methods.bases.method import learn, reset
@@ -54,12 +58,15 @@ SMALLEST = 2**10
 SHARE = 0.35  # of the memory for these rows
 COPIES = 2.5  # of a row: as it was read, and in the shape to learn from
 PREDICTED = 2**14  # rows that are read at a time to predict them
+PART = 2**20  # nodes of a file of many
 STEP = 2**10  # of these are predicted at a time: larger arrays would be new memory each time
 CACHE = "propagated"
 SCORES = 0.1  # of the memory for predictions of validation nodes
 SCORED = 3  # copies of these: as probabilities, joined, and while they are ranked
 VERSION = "2"  # of checkpoints; incremented when training changes
 MIN_MEMORY = 32 * 2**20  # to work from disk, besides Python and torch
+Blocks = Iterator[tuple[dict[str, NDArray[Any]], Tensor]]
+"""Predictions of some nodes at a time: columns, and probabilities."""
 SUFFIXES = (".csv", ".parquet", ".npy")
 
 
@@ -234,18 +241,29 @@ class DiskGraph:
         stream: Callable[[Task, Tensor, Mapping[str, Table]], None] | None = None,
     ) -> None:
         """Train on the rows of some nodes, in memory or in passes."""
-        part = hide_others(select_nodes(task, nodes))
+        part, method, ranks = (
+            hide_others(select_nodes(task, nodes)),
+            learner.method,
+            self.space.ranks,
+        )
 
         def fit(tables: Mapping[str, Table]) -> None:
-            if stream is not None:
-                stream(part, nodes, tables)
-                return
-            own = nodes[self.space.ranks.own(len(nodes))]
+            own = nodes[ranks.own(len(nodes))] if isinstance(learner, NetworkLearner) else nodes
             learner.fit_rows(part, {name: table.read(own) for name, table in tables.items()})
 
+        def grow(tables: Mapping[str, Table]) -> None:
+            """Grow trees in the first process, for all."""
+
+            def grown() -> dict[str, Any]:
+                (fit if stream is None else partial(stream, part, nodes))(tables)
+                return {name: value for name, value in vars(method).items() if name[-1] == "_"}
+
+            vars(method).update(ranks.once(grown))
+
         labelled = nodes[part.train], part.graph.y[part.train]
-        self._learn(learner, part, labelled, [nodes], fit, options)
-        learner.method.notes_ = [*learner.method.notes_, *sampling_notes(task, part)]
+        body = fit if isinstance(learner, NetworkLearner) else grow
+        self._learn(learner, part, labelled, [nodes], body, options)
+        method.notes_ = [*method.notes_, *sampling_notes(task, part)]
 
     def _fit_shards(
         self, learner: NetworkLearner[Any], task: Task, room: int, options: dict[str, Any]
@@ -299,19 +317,27 @@ class DiskGraph:
 
         learn(method, body, ranks=ranks, checkpoint=checkpoint, **options)
 
-    def predict(self, method: Method) -> Iterator[tuple[slice, Tensor]]:
-        """Class probabilities of all nodes, a block of rows at a time, (rows, C)."""
-        blocks = list(row_slices(self.x.shape[0], PREDICTED))
-        return zip(blocks, self._probabilities(method, blocks), strict=True)
+    def predict(
+        self, method: Method, blocks: Sequence[Rows] | None = None
+    ) -> Iterator[tuple[Rows, Tensor]]:
+        """Class probabilities of nodes, a block at a time, (n, C); by default of all in order.
 
-    def _probabilities(self, method: Method, blocks: Sequence[Rows]) -> Iterator[Tensor]:
+        Several processes must call it together; each may have blocks of its own.
+        """
+        if blocks is None:
+            blocks = list(row_slices(self.x.shape[0], PREDICTED))
         learner = learner_of(method, self.space)
         if method.num_features_ != self.x.shape[1]:
             raise ValueError(
                 f"The graph must have {method.num_features_} features as in training, "
                 f"got {self.x.shape[1]}."
             )
-        tables = learner.tables(self.x)
+        parts = self._probabilities(learner, learner.tables(self.x), blocks)
+        return zip(blocks, parts, strict=True)
+
+    def _probabilities(
+        self, learner: Learner[Any], tables: Mapping[str, Table], blocks: Sequence[Rows]
+    ) -> Iterator[Tensor]:
         # tables stay where they are; methods that are not networks of rows predict on the CPU
         net = learner.method.net_ if isinstance(learner, NetworkLearner) else nn.Module()
         device = self.space.device if isinstance(learner, NetworkLearner) else torch.device("cpu")
@@ -341,8 +367,8 @@ class DiskGraph:
             if same and torch.equal(before, nodes):
                 return probabilities.clone()
         own = nodes[ranks.own(len(nodes))]
-        blocks = self._probabilities(method, list(own.split(PREDICTED)))
-        probabilities = ranks.interleave(torch.cat(list(blocks)), len(nodes))
+        blocks = self.predict(method, own.split(PREDICTED))
+        probabilities = ranks.interleave(torch.cat([part for _, part in blocks]), len(nodes))
         if probabilities.nbytes < self.space.memory / 16:
             self._latest[:] = [(ref(method), method.history_, nodes.clone(), probabilities)]
             return probabilities.clone()
@@ -377,23 +403,16 @@ def disk_methods() -> list[str]:
 
 def learner_of(method: Method, space: Workspace) -> Learner[Any]:
     """The adapter of a method; raises ValueError if it needs the whole graph in memory."""
-    check_method(method, space.ranks)
+    check_method(method)
     return LEARNERS[type(method)](method, space)
 
 
-def check_method(method: Method, ranks: Ranks = ALONE) -> None:
-    """Raise ValueError for a method that needs the whole graph, or all rows, in one process."""
-    kind = LEARNERS.get(type(method))
-    if kind is None:
+def check_method(method: Method) -> None:
+    """Raise ValueError for a method that needs the whole graph in memory."""
+    if type(method) not in LEARNERS:
         raise ValueError(
             f"{method.title} needs the whole graph in memory; for a graph on disk use one of "
             f"{', '.join(disk_methods())}."
-        )
-    if not ranks.is_alone and not issubclass(kind, NetworkLearner):
-        names = [n for n in disk_methods() if issubclass(LEARNERS[METHODS[n]], NetworkLearner)]
-        raise ValueError(
-            f"{method.title} is trained by one process; for {ranks.size} use one of "
-            f"{', '.join(names)}."
         )
 
 
@@ -435,44 +454,70 @@ def write_predictions(
     *,
     calibrated: bool | None = None,
     only_unlabelled: bool = False,
+    made_from: str = "",
 ) -> dict[str, int]:
     """Predict nodes of a graph on disk into a file, which is written completely or not at all.
 
     A .csv or .parquet file has the columns of `TableModel.predict`, without those of committees;
-    a .npy file holds the probabilities alone, float32, (N, C).
+    a .npy file holds the probabilities alone, float32, (N, C). A name without an ending is that of
+    a folder of Parquet files: several processes share them, and after a kill those that are
+    missing are written. `made_from` is a hash of the model, without which none are kept.
 
     Returns:
         How many nodes are predicted in each class; `flagged` counts those, if there is a threshold.
     """
-    path = Path(path)
-    if path.suffix.lower() not in SUFFIXES:
+    path, ranks, suffix = Path(path), disk.space.ranks, Path(path).suffix.lower()
+    if suffix not in (*SUFFIXES, ""):
         raise ValueError(f"The file must end in {', '.join(SUFFIXES)}, got {path}.")
+    if suffix and not ranks.is_alone:
+        folder = path.with_suffix("")
+        raise ValueError(f"Several processes write a folder of Parquet files: --out {folder}.")
     check_encoder(disk.packed, model.info.encoder)
     names, calibrator = model.classes_, model.info.calibrator
     if calibrated and calibrator is None:
         raise ValueError("This model has no calibrator: it was not saved by TableModel.")
     calibrates = model.info.calibrates if calibrated is None else calibrated
-    counts = np.zeros(len(names) + 1, np.int64)
     joined = disk.packed.mask("new")
     chosen = np.ones(disk.x.shape[0], bool) if joined is None else np.array(joined)
     if only_unlabelled:
         chosen &= np.asarray(disk.packed.y) < 0
+    nodes, counts = np.flatnonzero(chosen), np.zeros(len(names) + 1, np.int64)
 
-    def blocks() -> Iterator[tuple[dict[str, NDArray[Any]], Tensor]]:
-        for rows, every in disk.predict(model.method_):
-            raw = every[torch.from_numpy(chosen[rows])]
+    def tables(parts: Sequence[slice]) -> Blocks:
+        """Predictions of some of these nodes, block by block."""
+        blocks = [_rows(nodes[part][some]) for part in parts for some in _steps(part)]
+        for rows, raw in disk.predict(model.method_, blocks):
             shown = calibrator(raw) if calibrates and calibrator is not None else raw
             flags = model.info.flags(raw)
             best = model.info.classes(raw, flags)
-            ids = np.asarray(disk.packed.ids[rows])[chosen[rows]]
-            table = _table(model, ids, shown, best, flags, calibrates)
+            ids = np.asarray(disk.packed.ids[rows])
             counts[:-1] += np.bincount(best, minlength=len(names))
             counts[-1] += 0 if flags is None else int(flags.sum())
-            yield table, shown
+            yield _table(model, ids, shown, best, flags, calibrates), shown
 
-    _write(path, (int(chosen.sum()), len(names)), blocks())
-    result = dict(zip(names, counts[:-1].tolist(), strict=True))
-    return result | ({"flagged": int(counts[-1])} if model.info.decision is not None else {})
+    if suffix:
+        _write(path, (len(nodes), len(names)), tables([slice(0, len(nodes))]))
+        result = dict(zip([*names, "flagged"], counts.tolist(), strict=True))
+    else:
+        about = disk.packed.content_hash, str(calibrates), str(only_unlabelled), made_from
+        stamp = joined_hash(VERSION, *about) if made_from else ""
+        result = _write_parts(
+            path, stamp, list(row_slices(len(nodes), PART)) or [slice(0, 0)], tables, ranks
+        )
+    kinds = [*names, *(["flagged"] if model.info.decision is not None else [])]
+    return {name: result.get(name, 0) for name in kinds}
+
+
+def _steps(part: slice) -> list[slice]:
+    """The blocks of a part, at least one, which has the columns."""
+    return list(row_slices(part.stop - part.start, PREDICTED)) or [slice(0, 0)]
+
+
+def _rows(nodes: NDArray[np.int64]) -> Rows:
+    """A slice, which is read faster, where nodes follow one another."""
+    if len(nodes) and nodes[-1] - nodes[0] + 1 == len(nodes):
+        return slice(int(nodes[0]), int(nodes[-1]) + 1)
+    return torch.from_numpy(nodes)
 
 
 def _table(
@@ -493,9 +538,7 @@ def _table(
     return table
 
 
-def _write(
-    path: Path, shape: tuple[int, int], blocks: Iterator[tuple[dict[str, NDArray[Any]], Tensor]]
-) -> None:
+def _write(path: Path, shape: tuple[int, int], blocks: Blocks) -> None:
     with atomic_file(path) as file:
         if path.suffix.lower() == ".npy":
             header = {"descr": "<f4", "fortran_order": False, "shape": shape}
@@ -508,11 +551,68 @@ def _write(
                 first = number == 0
                 frame(table).to_csv(file, mode="wb", header=first, float_format="%.6f", **options)
         else:
-            import pyarrow as pa
-            from pyarrow.parquet import ParquetWriter
+            _write_parquet(file, blocks)
 
-            contents = (pa.table(table) for table, _ in blocks)
-            content = next(contents)
-            with ParquetWriter(file, content.schema) as writer:
-                for each in chain([content], contents):
-                    writer.write_table(each)
+
+def _write_parquet(file: Any, blocks: Blocks) -> None:
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetWriter
+
+    contents = (pa.table(table) for table, _ in blocks)
+    content = next(contents)
+    with ParquetWriter(file, content.schema) as writer:
+        for each in chain([content], contents):
+            writer.write_table(each)
+
+
+def _write_parts(
+    path: Path,
+    stamp: str,
+    parts: Sequence[slice],
+    tables: Callable[[Sequence[slice]], Blocks],
+    ranks: Ranks,
+) -> dict[str, int]:
+    """Write a folder of Parquet files; returns how often each class is in them.
+
+    They are written to a hidden folder that is renamed at the end. What a run with the same
+    `stamp` left there is kept.
+    """
+    from pyarrow.parquet import read_table
+
+    path = path.absolute()
+    hidden = path.parent / f".{path.name}.partial"
+    files = {f"part-{number:05d}.parquet": rows for number, rows in enumerate(parts)}
+
+    def missing() -> list[str]:
+        if path.exists():
+            raise FileExistsError(f"{path} exists; remove it or name another folder.")
+        about = hidden / "made-from"
+        if not (stamp and about.is_file() and about.read_text() == stamp):
+            shutil.rmtree(hidden, ignore_errors=True)
+            hidden.mkdir()
+            write_atomic(stamp.encode(), about)
+        return [name for name in files if not (hidden / name).exists()]
+
+    left = ranks.once(missing)
+    own = left[ranks.rank :: ranks.size]
+    blocks = tables([files[name] for name in own])
+    for name in own:
+        with atomic_file(hidden / name) as file:
+            _write_parquet(file, islice(blocks, len(_steps(files[name]))))
+    next(blocks, None)  # a process without a part takes part in what all compute, as well
+    ranks.wait()
+
+    def publish() -> dict[str, int]:
+        wait_until(lambda: all((hidden / name).exists() for name in files), str(hidden))
+        counts: Counter[str] = Counter()
+        for name in files:
+            table = read_table(hidden / name)
+            for entry in table["class"].value_counts().to_pylist():
+                counts[str(entry["values"])] += entry["counts"]
+            if "flagged" in table.column_names:
+                counts["flagged"] += int(np.asarray(table["flagged"]).sum())
+        (hidden / "made-from").unlink()
+        os.rename(hidden, path)
+        return counts
+
+    return ranks.once(publish)
