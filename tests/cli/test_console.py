@@ -187,7 +187,7 @@ def test_an_error_of_all_is_printed_once(second):
 
 def test_other_commands_are_started_once(second):
     with pytest.raises(ValueError, match="Several processes are for run and predict"):
-        launched_ranks(["predict", "model"]).__enter__()
+        launched_ranks(["pack", "toy"]).__enter__()
 
 
 def test_two_processes_write_one_model(tmp_path):
