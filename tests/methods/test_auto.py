@@ -180,6 +180,7 @@ class Fake(Method):
     labels: bool = False
     error: str = ""
     seconds: float = 0.0
+    hops: int = 0
 
     full_title = property(lambda self: self.name)
     uses_graph = property(lambda self: self.graph)
@@ -229,6 +230,13 @@ def test_what_cannot_be_told_apart_is_averaged():
     ratio = exp(-(second.score - first.score) / noise)
     assert race.weights() == pytest.approx({0: ratio / (1 + ratio), 1: 1 / (1 + ratio)})
     assert 0.2 < ratio < 0.9
+
+
+def test_tables_over_hops_are_trusted_more_where_a_class_is_rare():
+    rare, tables = task_with(60, 6), (Fake(), Fake(hops=2))
+    race = race_of(*tables, task=rare, metric="positive_average_precision")
+    assert race.weights() == pytest.approx({0: 1 / 7, 1: 6 / 7})
+    assert race_of(*tables, task=rare).weights() == {0: 0.5, 1: 0.5}
 
 
 def test_what_is_far_behind_or_hardly_counts_is_rejected(monkeypatch):

@@ -6,6 +6,8 @@ from oracles import dense_graph, task_with
 from sklearn.linear_model import LogisticRegression
 from torch_geometric.data import Data
 
+from evengraph.core.rng import generator
+from evengraph.core.task import folds
 from evengraph.methods import Logistic
 from evengraph.methods import logistic as module
 from evengraph.metrics.multiclass import validation_likelihood, validation_score
@@ -49,6 +51,16 @@ def test_another_penalty_can_be_taken_later_but_never_none():
     assert not torch.equal(best, shorter.weights_)
     method.rewind(0)  # without any weight nothing is ranked
     torch.testing.assert_close(method.weights_, shorter.weights_)
+
+
+@pytest.mark.parametrize(("counts", "weaker"), [((60, 6), True), ((30, 30), False)])
+def test_where_a_class_is_rare_a_weaker_penalty_may_be_less_likely(counts, weaker, monkeypatch):
+    chosen, task = [], folds(task_with(*counts), 2, generator(0))[0]
+    for nats in (0.0, 100.0):
+        monkeypatch.setattr(module, "RANKED", nats)
+        history = Logistic(patience=8).fit(task, seed=0).history_[0]
+        chosen.append(history.best_epoch)
+    assert (chosen[0] < chosen[1] == 8) == weaker
 
 
 def test_of_equally_good_penalties_the_largest_is_chosen():

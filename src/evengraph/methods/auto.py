@@ -30,6 +30,7 @@ FAR = 2.0  # standard errors behind the best from which on a candidate is reject
 SURE = 3.0  # the same for one that gets no further folds
 ENOUGH = 10  # held-out nodes of the rarest class that can end a candidate
 PERFECT = 0.999  # score that leaves nothing to gain
+TRUST = 6.0  # weight of tables over hops where a class is rare; others have 1
 MIN_SHARE = 0.05  # of an average; less is not worth the time that predictions take
 CERTAIN = 2.0  # standard errors from which on a difference is called one
 NO_HELP = "The graph does not help"
@@ -424,18 +425,19 @@ class Race:
     def weights(self) -> dict[int, float]:
         """The selected candidates by index, and their weights, which sum to one.
 
-        With few labels the average is nearly even, with many it is the best candidate alone. The
+        With few labels the average is nearly even, with many it is the best candidate alone. If a
+        class is rare, tables over hops are trusted more: a handful of labels decides little. The
         best of those that need no known labels is among them, for graphs that have none.
         """
         best = max(self.fitted, key=lambda trial: trial.score)
         samples = self.validation.resamples(generator(self.seed))
-        counts = {}
+        ranked, counts = self.validation.metric == "positive_average_precision", {}
         for index, trial in enumerate(self.fitted):
-            counts[index] = 1.0
+            counts[index] = TRUST if ranked and getattr(trial.method, "hops", 0) else 1.0
             if trial.score < best.score:
                 noise = self.noise(best, trial, samples)
                 behind = (best.score - trial.score) / noise if noise else FAR
-                counts[index] = exp(-behind) if behind < FAR else 0.0
+                counts[index] *= exp(-behind) if behind < FAR else 0.0
         least = MIN_SHARE * sum(counts.values())
         kept = {index: count for index, count in counts.items() if count >= least}
         free = [index for index, trial in enumerate(self.fitted) if not trial.method.uses_labels]

@@ -21,12 +21,7 @@ from evengraph.core.untrusted import MAX_HOPS
 from evengraph.methods.bases.method import Method, check_limit
 from evengraph.methods.bases.saving import checked
 from evengraph.metrics.multiclass import validation_score
-from evengraph.ops.context import (
-    PLACE_COLUMNS,
-    label_columns,
-    label_width,
-    place_columns,
-)
+from evengraph.ops.context import PLACE_COLUMNS, label_columns, label_width, place_columns
 from evengraph.ops.features import with_log_degree
 from evengraph.ops.links import without_link_edges
 from evengraph.ops.losses import inverse_class_weights
@@ -116,14 +111,8 @@ class Boosting(Method):
     _untuned_params = {"leaves": 15, "smallest_leaf": 10, "weight_decay": 1.0}
     portfolio = tuple(
         {
-            **{"hops": hops, "degree": True, "columns": 50, "context": True},
-            **{
-                "sample": 0.2,
-                "bins": 63,
-                "stop_early": False,
-                "max_epochs": 60,
-                "learning_rate": 0.15,
-            },
+            **{"hops": hops, "degree": True, "columns": 50, "context": True, "sample": 0.2},
+            **{"bins": 63, "stop_early": False, "max_epochs": 60, "learning_rate": 0.15},
         }
         for hops in (2, 0)
     )
