@@ -433,7 +433,8 @@ class Race:
         samples = self.validation.resamples(generator(self.seed))
         ranked, counts = self.validation.metric == "positive_average_precision", {}
         for index, trial in enumerate(self.fitted):
-            counts[index] = TRUST if ranked and getattr(trial.method, "hops", 0) else 1.0
+            trusted = ranked and getattr(trial.method, "hops", 0) > 0
+            counts[index] = TRUST if trusted else 1.0
             if trial.score < best.score:
                 noise = self.noise(best, trial, samples)
                 behind = (best.score - trial.score) / noise if noise else FAR

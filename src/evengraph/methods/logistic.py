@@ -43,8 +43,9 @@ class Logistic(Method):
     absolute value where most are equal, so that a bag of words stays sparse and a rare word stays
     small; means are scaled to the deviation of what they are means of. The L2 penalty is selected
     by the likelihood of the validation labels; where one of two classes is rare and ranking is what
-    counts, a weaker one may be less likely, by 1.5 nats per step. At the end, each bias loses the logarithm of its
-    class's share, as if classes were of one size; with few labels this ranks better than weights.
+    counts, a weaker one may be less likely, by 1.5 nats per step. At the end, each bias loses the
+    logarithm of its class's share, as if classes were of one size; with few labels this ranks
+    better than weights.
 
     Args:
         hops: How far a row reaches: 0 is the node's own features, 1 adds the mean over neighbours,
