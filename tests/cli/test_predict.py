@@ -72,6 +72,16 @@ def test_new_nodes_without_an_edge_are_counted_by_themselves(model, new, shop, c
     assert "123" not in shown
 
 
+def test_models_of_directed_edges_find_the_graph_that_they_were_trained_on(new, shop, capsys):
+    words = [*COLUMNS, *FAST, "--directed", "--save", "arrows", "--out", "arrows-run"]
+    assert call("run", "shop", *words) == 0
+    assert call("predict", "arrows", *new, "--known", "shop") == 0
+    assert eg.TableModel.load("arrows").info.trained_on.columns["directed"] is True
+    capsys.readouterr()
+    assert call("predict", "arrows", "shop", "--known", "shop", "--out", "again.csv") == 0
+    assert "No edge connects" not in capsys.readouterr().err
+
+
 def test_known_tables_may_have_names_of_their_own(renamed, new, shop):
     assert call("predict", "model", *new, *renamed, "--out", "one.csv") == 0
     (shop / "customers.csv").rename(shop / "shop" / "nodes.csv")

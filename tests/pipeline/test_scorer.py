@@ -88,6 +88,32 @@ def test_new_rows_are_scored_as_they_are_predicted(name, kind, models):
     assert [one["id"] for one in found] == new[0]["id"].tolist()
 
 
+def test_payments_are_scored_beside_those_that_share_a_value():
+    """A table with links and times: as by the whole table, also where most rows share a value."""
+    draw = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"card": draw.integers(0, 60, SIZE), "amount": draw.exponential(size=SIZE)}
+    )
+    table["device"] = [f"d{device}" for device in draw.integers(0, 40, SIZE)]
+    table["at"] = pd.Timestamp("2024-05-01") + pd.to_timedelta(
+        draw.integers(0, 999, SIZE), unit="h"
+    )
+    table["kind"] = np.where(table["card"] % 5 + table["amount"] > 4, "fraud", "honest")
+    new = table.iloc[-9:].assign(card=[1, 2, 3, 4, 5, 99, None, 7, 7]).drop(columns="kind")
+    new["at"] += pd.Timedelta(days=60)
+    options = {"label": "kind", "link": "card,card+device", "time": "at"}
+    for some in (table, table.assign(device=["d1"] * 200 + ["d2"] * (SIZE - 200))):
+        model = eg.TableModel(eg.Boosting(max_epochs=10, smallest_leaf=5), refit=False)
+        scorer = eg.Scorer(model.fit(some, progress=False, **options), some)
+        assert not scorer.whole
+        for rows in (new, new.iloc[:1], new.iloc[5:6]):
+            expected = model.predict_proba(rows, known=some)
+            found = [list(one["probabilities"].values()) for one in scorer.score(rows)]
+            np.testing.assert_array_equal(np.float32(found), np.float32(expected))
+    shared = {**options, "link": "device"}  # which most rows share
+    assert eg.Scorer(model.fit(some, progress=False, **shared), some).whole
+
+
 def test_walks_are_exact_before_calibration(kind, models):
     """Calibration may flatten differences; these are of the methods themselves."""
     known, new = known_tables(kind), new_tables(kind)

@@ -508,6 +508,8 @@ def test_no_lists(cells):
         (["€ 12.50", "2,015.32", "$3", "-6 EUR"], [12.5, 2015.32, 3, -6]),
         (["1.234,50", "12,5", "1.000", "9"], [1234.5, 12.5, 1000, 9]),
         (["1,234", "5.5"], [1234, 5.5]),
+        (["1 234,50 kr", "-7,5 kr", "CHF 2'000.00", "5,0%"], [1234.5, -7.5, 2000, 5]),
+        (["-€4.20", "0171 234 567"], None),
         (["0,125", "0,250"], None),  # of thousands or of decimals
         (["1.234,5", "1,234.5"], None),
     ],
@@ -551,11 +553,23 @@ def test_spellings_of_a_name_are_close_and_no_text_is_stored():
     assert not upper[-1].any()
 
 
-@pytest.mark.parametrize("form", ["{:08x}", "TX-{:09d}", "{:032x}", "u{}"])
+@pytest.mark.parametrize("form", ["{:08x}", "TX-{:09d}", "{:032x}", "u{}", "device-{:08x}"])
 def test_ids_are_no_spellings(form):
     cells = np.random.default_rng(0).integers(0, 2**32, 500)
     with pytest.raises(UselessColumnError, match="distinct, like ids"):
         fit_column(pd.Series([form.format(cell) for cell in cells], name="c"), "t")
+
+
+def test_a_time_of_day_is_a_cycle_and_a_comma_that_may_mean_two_things_is_named():
+    clock = pd.Series([f"{place % 24}:30" for place in range(100)], name="hour")
+    encoder = fit_column(clock, "t")
+    assert encoder.cycles == ("day",)
+    waves = encoder.transform(clock, "t")[:, 1:]
+    np.testing.assert_allclose(waves[0], [np.sin(np.pi / 24), np.cos(np.pi / 24)], atol=1e-9)
+    assert isinstance(fit_column(pd.Series(["23:10", "31:10"] * 20, name="length"), "t"), Category)
+    commas = pd.Series([f"{place},125" for place in range(100)], name="c")
+    with pytest.raises(UselessColumnError, match="the comma in '0,125' may be of thousands"):
+        fit_column(commas, "t")
 
 
 @pytest.mark.parametrize(

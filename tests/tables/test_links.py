@@ -226,6 +226,19 @@ def test_ends_are_the_columns_that_hold_ids_and_dates_give_counts_of_the_last_da
     assert not any("undirected" in note for note in directed.notes)
 
 
+def test_numbers_of_edges_are_no_ends_and_their_only_dates_are_their_times():
+    accounts, edges = transfers(40)
+    numbers = {end: edges[end].str[1:].astype(int) for end in ("payer", "payee")}
+    edges = edges.assign(transfer_id=range(40), **numbers).rename(columns={"date": "booked"})
+    accounts = pd.concat([accounts, accounts, accounts]).assign(account=range(60))
+    own = from_frames(accounts, edges, label="label")
+    assert (own.columns.source, own.columns.target) == ("payer", "payee")
+    assert (own.columns.id, own.columns.edge_time) == ("account", "booked")
+    assert not any("transfer_id" in name or "account" in name for name in own.encoder.names)
+    two = from_frames(accounts, edges.assign(settled=edges["booked"]), label="label")
+    assert two.columns.edge_time is None
+
+
 def test_windows_test_on_one_period_after_another_and_learn_from_all_before():
     graph = from_frames(payments(400), None, label="label", link="card", time="at").graph
     whole = ByTime()(graph, seed=0)
@@ -250,7 +263,7 @@ def test_a_table_without_edges_is_told_its_likely_links(tmp_path):
     nodes["device"] = [f"d{ring}" for ring in rings]
     nodes["label"] = np.where(rings < 4, "yes", "no")
     nodes.to_csv(tmp_path / "payments.csv", index=False)
-    with pytest.raises(ValueError, match=r"perhaps device .* both yes \d+\.\d times") as raised:
+    with pytest.raises(ValueError, match=r"such as device .* both yes \d+\.\d times") as raised:
         open_graph(tmp_path / "payments.csv", label="label")
     for column in ("payment", "amount", "note"):
         assert f"{column} (" not in str(raised.value)

@@ -110,6 +110,8 @@ def make_protocol(name: str, options: Mapping[str, Any]) -> SplitProtocol:
     allowed = [item.name for item in fields(SPLITS[name]) if item.name in PROTOCOL_OPTIONS]
     for option in options:
         if option not in allowed:
+            if option == "windows":
+                raise ValueError("--windows needs a split by time: name the --time-column.")
             flags = ", ".join(f"--{known}" for known in allowed) or "none"
             raise ValueError(f"{name} has no --{option}; its options: {flags}.")
     protocol: SplitProtocol = SPLITS[name](**options)

@@ -36,6 +36,7 @@ from evengraph.tables.cells import (
 from evengraph.tables.columns import edge_ends
 from evengraph.tables.edges import edge_rows, id_index
 from evengraph.tables.kinds import Step
+from evengraph.tables.links import ALL_ROWS
 from evengraph.tables.notes import Notes
 from evengraph.tables.open import is_graph_file, open_graph_file, read_tables
 
@@ -234,7 +235,7 @@ class NewNodes:
         new = torch.zeros(self.tables.graph.num_nodes, dtype=torch.bool)
         new[self.rows] = True
         ends = new[self.tables.graph.edge_index]
-        if not self.attached or not ends.all(0).any() or (ends[0] != ends[1]).any():
+        if not self.attached or new.all() or not ends.all(0).any() or (ends[0] != ends[1]).any():
             return ""
         return (
             "No edge connects the new nodes to the known graph. If they are a graph of their own, "
@@ -265,6 +266,7 @@ def build_new_nodes(
     encoder.check_rows(new[0])
     count, rows = len(known[0]), np.arange(len(new[0]))
     nodes = pd.concat([known[0], new[0]], ignore_index=True)
+    nodes.attrs[ALL_ROWS] = known[0].attrs.get(ALL_ROWS, 0)
     edges = [part for part in (known[1], new[1]) if part is not None]
     rows += count
     if (id := columns.id) is not None:
@@ -330,7 +332,7 @@ class TrainedOn(NamedTuple):
     """Where the training graph was: a data set's name or a path, and the columns named by users."""
 
     data: str
-    columns: dict[str, str]
+    columns: dict[str, str | bool]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -525,7 +527,7 @@ def training_paths(info: ModelInfo) -> dict[str, Any]:
             "known must be given: the model was not trained on files.", argument="known"
         )
     parts = {name: trained_on.columns.get(name) for name in ("edges", "tables", "lists")}
-    listed = [part for part in parts.values() if part is not None]
+    listed = [part for part in parts.values() if isinstance(part, str)]
     several = [p for part in listed for p in ([part] if Path(part).exists() else part.split(","))]
     for path in (trained_on.data, *several):
         if not Path(path).exists():

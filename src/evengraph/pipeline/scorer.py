@@ -46,9 +46,10 @@ from evengraph.pipeline.model_info import (
 )
 from evengraph.pipeline.table_model import TableModel
 from evengraph.tables.build import build_graph
-from evengraph.tables.cells import canonical_names
-from evengraph.tables.columns import edge_ends
+from evengraph.tables.cells import EMPTY_NUMBERS, canonical_names, check_columns, is_empty
+from evengraph.tables.columns import TableColumns, edge_ends
 from evengraph.tables.edges import node_rows
+from evengraph.tables.links import ALL_ROWS, NEARLY_ALL, has_lists, parts_of
 from evengraph.tables.notes import Notes
 from evengraph.tables.open import read_tables
 
@@ -93,7 +94,8 @@ class Scorer:
         whole = [one.full_title for one, _ in members if not _is_local(one, weighted)]
         if self.columns.id is None or self.columns.link or info.encoder.structural:
             whole.append("features of links or edges")
-        self.whole = tuple(whole)
+        self._sharing = _rows_by_value(self._nodes, self.columns) if self.edges is None else {}
+        self.whole = tuple(whole) if not self._sharing else ()
         if not whole:
             ids = canonical_names(self._nodes[self.columns.id])
             self._index = pd.Index(ids, dtype=object)
@@ -119,7 +121,10 @@ class Scorer:
         elif self.edges is not None and not self.columns.kinds:
             links = self.edges.iloc[:0]
         near, info, names = self._near(nodes, links), self.model.info, self.model.classes_
-        new = self.model.open(nodes, links, known=self.known) if near is None else near.given
+        if self._sharing and links is None and info.encoder is not None:
+            new = build_new_nodes((nodes, None), self._shared(nodes), self.columns, info.encoder)
+        else:
+            new = self.model.open(nodes, links, known=self.known) if near is None else near.given
         with torch.no_grad():
             if near is None:
                 raw = self.model.method_.predict_proba(new.tables.graph)[new.rows].cpu()
@@ -173,7 +178,12 @@ class Scorer:
     def _near(self, nodes: Any, edges: Any) -> _Near | None:
         """New nodes with what is around them; None if the whole graph is to be predicted."""
         walks = any(_walks(one) for one, *_ in self._members)
-        if self.whole or self.columns.id not in nodes.columns or (walks and len(nodes) > MANY):
+        if (
+            self.whole
+            or self._sharing
+            or self.columns.id not in nodes.columns
+            or (walks and len(nodes) > MANY)
+        ):
             return None
         ends = self._ends(edges)
         again = self._index.get_indexer(canonical_names(nodes[self.columns.id])) >= 0
@@ -187,6 +197,16 @@ class Scorer:
         new = build_new_nodes((nodes, edges), known, self.columns, encoder)
         return _Near(self._known, new, around)
 
+    def _shared(self, nodes: Any) -> tuple[Any, None]:
+        """The known rows that share a value with new ones."""
+        rows = [np.empty(0, np.int64)]
+        for column, known in self._sharing.items():
+            check_columns(nodes, [column], "nodes")
+            rows += [known[name] for name in canonical_names(nodes[column]) if name in known]
+        table = self._nodes.iloc[np.unique(np.concatenate(rows))].reset_index(drop=True)
+        table.attrs = {**self._nodes.attrs, ALL_ROWS: len(self._nodes)}
+        return table, None
+
     def _predict(self, near: _Near) -> Tensor:
         """Class probabilities of the new nodes, (T, C)."""
         near.walk({walk for one, *_ in self._members for walk in _walks(one, near)})
@@ -197,6 +217,26 @@ class Scorer:
 
 def _frame(table: Any) -> Any:
     return table if isinstance(table, pd.DataFrame) else pd.DataFrame(list(table or ()))
+
+
+def _rows_by_value(nodes: Any, columns: TableColumns) -> dict[str, Any]:
+    """The known rows by every value of the columns of links, if these alone tell of a new row.
+
+    They do with times, when there are no edges, unless cells are lists or nearly all share a value.
+    """
+    found, links = dict[str, Any](), columns.link or ()
+    if columns.time is None or columns.kinds:
+        return {}
+    for column in {parts_of(link, nodes)[0] for link in links}:
+        cells = nodes[column].reset_index(drop=True)
+        if has_lists(cells):
+            return {}
+        known = cells[~is_empty(cells, EMPTY_NUMBERS)]
+        found[column] = known.index.to_series().groupby(canonical_names(known)).indices
+        found[column] = {name: known.index[rows] for name, rows in found[column].items()}
+        if max(map(len, found[column].values()), default=0) > NEARLY_ALL * len(nodes):
+            return {}
+    return found
 
 
 def _is_local(one: Method, weighted: bool) -> bool:

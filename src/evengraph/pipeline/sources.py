@@ -54,7 +54,7 @@ class GraphSource:
     graph: Data
     tables: TableGraph | None = None  # with ids and encoder, if built from files or tables
     data: str | None = None  # a data set's name or the absolute path of files; None for objects
-    columns: Mapping[str, str] = field(default_factory=dict)  # that the caller named
+    columns: Mapping[str, str | bool] = field(default_factory=dict)  # that the caller named
     disk: GraphOnDisk | None = None  # `graph` then holds the labels alone
 
     @property

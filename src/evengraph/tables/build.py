@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 from evengraph.core.errors import one_line_errors
 from evengraph.ops.links import Link
 from evengraph.tables.audit import note_future
-from evengraph.tables.cells import Bools, Floats, check_columns, table_name
+from evengraph.tables.cells import CLOCK, Bools, Floats, check_columns, table_name
 from evengraph.tables.columns import (
     USUAL_ENDS,
     NoLabelError,
@@ -45,6 +45,7 @@ from evengraph.tables.edges import (
     read_edge_rows,
     undirected_edges,
 )
+from evengraph.tables.encoders import Date
 from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.kinds import OtherTables, Step, find_steps
 from evengraph.tables.links import LinkFeatures, group_codes, has_lists, link_names
@@ -175,6 +176,9 @@ def build_graph(
         from_edges = EdgeFeatures.fit(rows.edges, columns, notes) if has_edges else None
         from_links = LinkFeatures.fit(nodes, features, columns) if codes else None
         if times is not None:
+            if len(rows.edges) and columns.edge_time is None:
+                text = "Edges have no times: training in a split by time sees later ones; name the"
+                notes.add(NoteKind.FUTURE, f"{text} column of their times with edge_time.")
             own = [name for name in features if name not in from_others]
             by_link = dict(zip(columns.link or (), codes, strict=True))
             dated = _edge_times(rows.edges, columns)
@@ -186,6 +190,10 @@ def build_graph(
         encoder = FeatureEncoder.fit(full, names, edge_index=links.edge_index, date_order=order)
         encoder = replace(encoder, edges=from_edges, links=from_links, others=from_others)
         notes += encoder.notes
+        dates = [e.column for e in encoder.columns if isinstance(e, Date) and e.form != CLOCK]
+        if codes and times is None and dates:
+            text = f"Through links, rows see later ones; set time to {dates[0]} to see earlier ones"
+            notes.add(NoteKind.FUTURE, f"{text} alone and to test on the newest rows.")
         note_mixed_columns(nodes, features, encoder, notes)
     else:
         check_columns(nodes, encoder.input_columns, "nodes")  # before others are added

@@ -327,6 +327,11 @@ def _short_repr(value: Any) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
+def is_id_name(column: str) -> bool:
+    """Whether a column is called like an id: id, user_id, new id, userId, node."""
+    return bool(_ID_NAME.fullmatch(column) or _ID_NAME.fullmatch(column.lower()))
+
+
 def has_class(nodes: Any, column: str | None, classes: Sequence[str]) -> NDArray[np.bool_]:
     """Which rows of a nodes table hold the name of a class in a column, (N,)."""
     if column is None:
@@ -335,19 +340,22 @@ def has_class(nodes: Any, column: str | None, classes: Sequence[str]) -> NDArray
     return np.isin(canonical_names(nodes[column]).astype(str), list(classes))
 
 
+_ID_NAME = re.compile(r"(?:.*[_\W])?(?:id|uid|uuid|guid|node|key|index)|.*[a-z]I[dD]", re.DOTALL)
 DAY_FIRST, MONTH_FIRST = "day/month/year", "month/day/year"
-YEAR_FIRST, WORDS = "year/month/day", "month in words"
+YEAR_FIRST, WORDS, CLOCK = "year/month/day", "month in words", "time of day"
 SECONDS, MILLISECONDS = "seconds since 1970", "milliseconds since 1970"
 ORDERS = {"dmy": DAY_FIRST, "mdy": MONTH_FIRST}  # values of date_order
+CLOCKS = ("%H:%M", "%H:%M:%S", "%I:%M %p", "%I:%M:%S %p")
 FORMATS = {
+    CLOCK: CLOCKS,
     DAY_FIRST: ("%d/%m/%Y", "%d.%m.%Y", "%d-%m-%Y"),
     MONTH_FIRST: ("%m/%d/%Y", "%m.%d.%Y", "%m-%d-%Y"),
     YEAR_FIRST: ("%Y/%m/%d", "%Y.%m.%d"),
     WORDS: ("%b %d, %Y", "%d %b %Y", "%b %d %Y", "%d-%b-%Y", "%d. %b %Y"),
 }
-CLOCKS = ("%H:%M", "%H:%M:%S", "%I:%M %p", "%I:%M:%S %p")
 TIMES = ("", *(f" {clock}" for clock in CLOCKS), *(f", {clock}" for clock in CLOCKS))
 
+_CLOCK = r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d)?(?: ?[AaPp][Mm])?"
 _TIME = r"(?:,? \d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp][Mm])?)?"
 _MONTH = r"(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 _NUMERIC = rf"\d{{1,2}}(?:/\d{{1,2}}/|\.\d{{1,2}}\.|-\d{{1,2}}-)\d{{4}}{_TIME}"
@@ -378,11 +386,14 @@ def date_form(values: Any, table: str, order: str | None = None) -> str | None:
     if values.dtype.kind in "bmM":
         return None
     head = text_without(values.iloc[:1000], EMPTY_NUMBERS)  # which tell of most columns
-    if head is None or (len(head) and not head.matches(_ANY_FORM).any()):
+    clock = head is not None and len(head) > 0 and head.matches(_CLOCK).all()
+    if head is None or (len(head) and not clock and not head.matches(_ANY_FORM).any()):
         return _epoch_form(values)
     text = text_without(values, EMPTY_NUMBERS)
     if text is None or not len(text):
         return None
+    if clock:
+        return CLOCK if text.matches(_CLOCK).all() else None
     dates, where = text.matches(_ANY_FORM), location(table, values.name)
     if dates.mean() < _MOSTLY:
         return None

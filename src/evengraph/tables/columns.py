@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -27,6 +26,7 @@ from evengraph.tables.cells import (
     describe_mismatch,
     distinct_names,
     is_empty,
+    is_id_name,
     is_unnamed,
     location,
     plural,
@@ -52,7 +52,6 @@ EDGE_NAMES = {
 END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"))
 USUAL_ENDS = {end for names in END_NAMES for end in names}
 CHECKED_EDGES = 1000  # decide which column holds the ids; the others are read later
-_ID_NAME = re.compile(r"(?:.*[_\W])?(?:id|uid|uuid|guid|node|key|index)|.*[a-z]I[dD]", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,8 @@ class TableColumns:
             cell tells day from month.
         type: Column of the edges table with types. Guess: one called type, edge_type or relation.
         edge_time: Column of the edges table with dates or numbers; a split by time hides later
-            edges from training. Guess: one called time, timestamp, date or edge_time.
+            edges from training. Guess: one called time, timestamp, date or edge_time, else the
+            only one of dates.
         directed: Keep edges from a node apart from edges to it where a method can.
         link: Columns of the nodes table whose equal values connect rows, such as card or device;
             several together as `product+month`. With `time`, to earlier rows alone.
@@ -218,7 +218,8 @@ def _guess_edge_columns(edges: Any, columns: TableColumns, notes: Notes) -> Tabl
     found, name = [], table_name(edges, "edges")
     for role, names in EDGE_NAMES.items():
         taken = (columns.source, columns.target, *columns.of_edges.values())
-        column = _match(edges.columns, names, taken)
+        is_time = role == "edge_time"
+        column = time_column(edges, taken) if is_time else _match(edges.columns, names, taken)
         if role in columns.of_edges or column is None:
             continue
         if _fits_role(edges[column], role, name):
@@ -231,6 +232,15 @@ def _guess_edge_columns(edges: Any, columns: TableColumns, notes: Notes) -> Tabl
         text = f"Using columns of {name}: {', '.join(found)} of edges."
         notes.add(NoteKind.GUESSED_COLUMN, text)
     return columns
+
+
+def time_column(edges: Any, taken: Collection[Any] = ()) -> str | None:
+    """The column with the times of edges: one that is called so, else the only one of dates."""
+    if found := _match(edges.columns, EDGE_NAMES["edge_time"], taken):
+        return found
+    first = edges[[name for name in edges.columns if name not in taken]][:CHECKED_EDGES]
+    dates = [name for name in first.columns if _fits_role(first[name], "date", "edges")]
+    return dates[0] if len(dates) == 1 else None
 
 
 def _check_roles(columns: Mapping[str, str]) -> None:
@@ -249,7 +259,8 @@ def _fits_role(values: Any, role: str, table: str) -> bool:
             return kind == "number" and bool((to_numbers(values, table) >= 0).all())
         if role == "type":
             return kind in ("text", "number")
-        return kind in ("date", "number") or date_form(values, table, "dmy") is not None
+        is_date = kind == "date" or date_form(values, table, "dmy") is not None
+        return is_date or (role == "edge_time" and kind == "number")
     return False
 
 
@@ -286,7 +297,9 @@ def _find_ends(nodes: Any, edges: Any, columns: TableColumns, notes: Notes) -> T
             names = distinct_names(edges[column][:CHECKED_EDGES])[1]
             if len(names) and np.isin(names.astype(str), ids.astype(str)).all():
                 found.append(column)
-    if len(found) != 2 or found == free[:2]:
+    if len(found) > 2:  # numbers of the edges themselves may be ids of nodes
+        found = [column for column in found if not edges[column].is_unique]
+    if len(found) < 2 or found[:2] == free[:2]:
         return columns
     text = (
         f"Using columns {found[0]!r} and {found[1]!r} of {table_name(edges, 'edges')} as the ends"
@@ -344,7 +357,9 @@ def _find_id(
     named = [column for column in fitting if is_id_name(column)]
     names = (canonical_name(n) for end in ends for n in pd.unique(end.dropna()))
     numbered = usual is None and all(n.isdecimal() and int(n) < len(nodes) for n in names)
-    found = named or ([] if numbered else fitting)
+    if numbered:  # a column of the numbers of the rows names them as well
+        fitting = [c for c in fitting if np.array_equal(nodes[c], np.arange(len(nodes)))][:1]
+    found = named or fitting
     if len(found) > 1:
         text = f"Columns {' and '.join(map(repr, found))} of {table} all fit the edges; "
         raise ArgumentError(f"{text}set id to one of them.", argument="id")
@@ -390,11 +405,6 @@ def _holds_ends(values: Any, sources: Any, targets: Any) -> bool:
             edge_rows(sources, targets, id_index(values, ""), "")
             return True
     return False
-
-
-def is_id_name(column: str) -> bool:
-    """Whether a column is called like an id: id, user_id, new id, userId, node."""
-    return bool(_ID_NAME.fullmatch(column) or _ID_NAME.fullmatch(column.lower()))
 
 
 def check_no_copy(labels: Any, ids: Any, table: str) -> None:

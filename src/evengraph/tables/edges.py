@@ -27,6 +27,7 @@ from evengraph.tables.cells import (
     date_form,
     distinct_names,
     is_empty,
+    is_id_name,
     is_unnamed,
     location,
     plural,
@@ -380,6 +381,8 @@ def _fit_column(values: Any, table: str, columns: TableColumns) -> EdgeColumn:
         kind = "time"
     if kind == "empty":
         raise UselessColumnError("it is empty")
+    if kind == "number" and is_id_name(str(values.name)) and values.is_unique:
+        raise UselessColumnError("all its values are distinct, like ids")
     if kind == "text":
         category = Category.fit(values, table)
         names = canonical_names(values).astype(str)

@@ -566,6 +566,9 @@ def fit_column(values: Any, table: str, date_order: str | None = None) -> Column
             return category
         return Grams.fit(values, cells) or category
     except UselessColumnError:
+        if cells is not None and cells.matches(r"[+-]?\d+(?:,\d+)?").all():
+            text = f"the comma in {cells.first(cells.matches('.*,.*'))!r} may be of thousands or of"
+            raise UselessColumnError(f"{text} decimals; write a point for decimals") from None
         grams = None if cells is None else Grams.fit(values, cells)
         if grams is None:
             raise

@@ -26,13 +26,14 @@ from evengraph.tables.cells import (
     column_kind,
     date_form,
     is_empty,
+    is_id_name,
     plural,
     seconds_of,
     table_name,
     to_numbers,
     to_signs,
 )
-from evengraph.tables.columns import CHECKED_EDGES, EDGE_NAMES, is_id_name, normalize_table
+from evengraph.tables.columns import CHECKED_EDGES, normalize_table, time_column
 from evengraph.tables.edges import edge_rows, id_index
 from evengraph.tables.notes import NoteKind, Notes
 
@@ -93,11 +94,12 @@ class OtherTables:
 
     def times(self, column: str | None, order: str | None) -> dict[str, Floats]:
         """Times of the edges of every type that has a column of them."""
-        usual, found = [column] if column else EDGE_NAMES["edge_time"], {}
+        found = dict[str, Floats]()
         for name, rows in self.edges.items():
-            for one in [c for c in rows.columns if c in usual or c.lower() in usual][:1]:
-                found[name] = _numbers(rows[one], order)
-        return {name: times for name, times in found.items() if times is not None}
+            named = column if column in rows.columns else None if column else time_column(rows)
+            times = None if named is None else _numbers(rows[named], order)
+            found |= {} if times is None else {name: times}
+        return found
 
     def until(self, time: float, column: str | None, order: str | None) -> OtherTables:
         """The tables without later edges, and without those that have no time."""

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from evengraph.tables.columns import TableColumns
 
 NEARLY_ALL = 0.5  # share of the rows from which on a value connects nothing in particular
+ALL_ROWS = "rows"  # of a table that is a part of another, in its `attrs`: how many that one has
 MAX_LINKS, MAX_NUMBERS = 8, 8  # links, and columns of numbers that are averaged
 DAY = 86_400.0
 WINDOWS = (1, 7, 30)  # days
@@ -87,7 +88,7 @@ def group_codes(nodes: Any, link: str, notes: Notes | None = None) -> Link:
         part = Link(cells.index.to_numpy()[known], distinct_names(cells)[0][known], len(nodes))
         found = _both(found, part)
     counts = np.bincount(found.values, minlength=1)
-    common = counts > max(NEARLY_ALL * len(nodes), 2)
+    common = counts > max(NEARLY_ALL * max(len(nodes), nodes.attrs.get(ALL_ROWS, 0)), 2)
     left_out = common[found.values]
     if notes is not None:
         shared = counts[(counts > 1) & ~common]

@@ -205,13 +205,12 @@ def _read_pair(data: Any, edges: Any, columns: TableColumns, tables: Any) -> tup
         return nodes, read_edges(edges or None)
     if table_suffix(path):
         if edges is None and not columns.link and not several:
-            missing = "" if path.is_file() else f"{path} does not exist, and "
-            links = suggest_links(read_table(path), columns.label) if path.is_file() else []
-            perhaps = f", perhaps {'; '.join(links[:3])}" if links else ""
+            links = suggest_links(read_table(path), columns.label)
+            perhaps = f", such as {'; '.join(links[:3])}" if links else ""
             raise ValueError(
-                f"{missing}edges must name the edges table that belongs to {path.name}; or put "
-                "both into a folder as nodes.csv and edges.csv and name the folder; or link must "
-                f"name columns whose equal values connect rows{perhaps}."
+                f"{path.name} needs edges: link must name columns whose equal values "
+                f"connect rows{perhaps}; or edges must name its edges table; or put both into a "
+                "folder as nodes.csv and edges.csv and name the folder."
             )
         return read_table(path), read_edges(edges)
     reject_spreadsheet(path)

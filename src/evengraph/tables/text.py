@@ -29,14 +29,16 @@ from evengraph.tables.cells import canonical_names, distinct_names, is_empty
 WHITESPACE = "".join(character for character in map(chr, range(0x3001)) if character.isspace())
 
 DIGITS = re.compile(r"\d")
-_CURRENCIES = r"(?:[€$£¥]|EUR|USD|GBP|CHF)"
-CURRENCY = rf"^{_CURRENCIES}\s*|\s*{_CURRENCIES}$"
+_CURRENCIES = r"(?:[€$£¥₹%]|zł|kr|EUR|USD|GBP|CHF|PLN|SEK|NOK|DKK|CZK|INR|JPY)"
+CURRENCY = rf"\s*{_CURRENCIES}\s*"
+_SPACE = "[ \u00a0\u202f'\u2019]"
 # each with the separator of thousands and that of decimals; 0,125 may be either and is none
 AMOUNTS = (
     (r"[+-]?(?:\d+|[1-9]\d{0,2}(?:,\d{3})+)(?:\.\d+)?", ",", "."),
-    (r"[+-]?(?:\d+|[1-9]\d{0,2}(?:\.\d{3})+)(?:,\d{1,2})?", ".", ","),
+    (r"[+-]?(?:\d+|[1-9]\d{0,2}(?:\.\d{3})+)(?:,\d{1,2})?", r"\.", ","),
+    (rf"-?(?:\d+|[1-9]\d{{0,2}}(?:{_SPACE}\d{{3}})+)[.,]\d{{1,2}}", _SPACE, ","),
 )
-ANY_AMOUNT = rf"(?:{_CURRENCIES}\s*)?[+-]?\d[\d.,]*(?:\s*{_CURRENCIES})?"
+ANY_AMOUNT = rf"[+-]?(?:{_CURRENCIES}\s*)?[+-]?\d(?:[\d.,]|{_SPACE})*(?:\s*{_CURRENCIES})?"
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,13 +138,13 @@ class TextColumn:
         return _fixed(numbers)
 
     def _amounts(self) -> NDArray[np.float64] | None:
-        """The cells as amounts such as € 12.50, 2,015.32 or 2.015,32; None if they are none."""
+        """The cells as amounts such as € 12.50, 2,015.32 or 2 015,32; None if they are none."""
         if not type(self)(self.cells.slice(0, 1000)).matches(ANY_AMOUNT).all():
             return None
         plain = pc.replace_substring_regex(self.cells, CURRENCY, "")
         for pattern, thousands, decimal in AMOUNTS:
             if type(self)(plain).matches(pattern).all():
-                plain = pc.replace_substring(plain, thousands, "")
+                plain = pc.replace_substring_regex(plain, thousands, "")
                 number = pc.replace_substring(plain, decimal, ".").cast(pa.float64())
                 return np.asarray(number.to_numpy(zero_copy_only=False))
         return None
@@ -412,7 +414,9 @@ def _gram_counts(texts: Any) -> Any:
 
 def _is_language(texts: Any) -> bool:
     """Whether a letter tells of the next: counted in every second text, tested in the others."""
-    counts = []
+    ends = zip(texts[0], texts[-1], strict=False)  # of texts in order: what they share, all share
+    start = next((place for place, (a, b) in enumerate(ends) if a != b), 0)
+    counts, texts = [], [text[start:] for text in texts]
     for half in (texts[::2], texts[1::2]):
         letters = np.frombuffer("\n".join(half).encode("ascii", "replace"), np.uint8) - ord("a")
         both = (letters[:-1] < LETTERS) & (letters[1:] < LETTERS)
