@@ -59,7 +59,7 @@ def save(browser: Chromium, name: str, *, whole: bool = True) -> None:
 
 def label(browser: Chromium, folder: Path) -> None:
     """A dozen labels, a model, light and dark, at a desk and on a phone."""
-    nodes = open_nodes(ACCOUNTS, {"label": "kind", "drop": "status"})
+    nodes = open_nodes(ACCOUNTS, {"label": "kind", "drop": ["status"]})
     options = DeskOptions(folder=folder / "model", time_limit=LIMIT)
     desk = Desk(nodes, LabelFile(folder / "labels.sqlite", nodes.column), options)
     desk.start()

@@ -9,9 +9,9 @@ from small_desk import make_desk
 
 import evengraph as eg
 from evengraph.desk import LearningCurve
-from evengraph.desk.curve import Point, curve_chart
+from evengraph.desk.curve import Point
 from evengraph.desk.label_file import LABEL
-from evengraph.desk.pages import neighbours, node_page, queue_page, why
+from evengraph.desk.pages import more_labels, neighbours, node_page, queue_page, why
 from evengraph.desk.server import Session
 from evengraph.pipeline.explanation import Influence
 
@@ -75,38 +75,14 @@ def test_an_explanation_is_drawn_with_links_to_labelled_nodes():
     assert "no trained model yet" in why(None)
 
 
-def made(*, measured=((10, 60), (20, 70)), now=(30, 75), expected=((50, 80), (130, 85)), spread=4):
-    def point(pair):
-        labels, score = pair
-        return Point(labels=labels, score=score, low=score - spread, high=score + spread)
+def test_what_more_labels_would_bring_is_a_table(desk):
+    def point(labels, score):
+        return Point(labels=labels, score=score, low=score - 4, high=score + 4)
 
-    return LearningCurve(
-        measured=tuple(map(point, measured)),
-        now=point(now),
-        expected=tuple(map(point, expected)),
-        advice="Go on.",
-        enough=False,
-    )
-
-
-@pytest.mark.parametrize("spread", [0, 4, 20])
-def test_the_curve_is_inside_its_chart_and_told_in_words(spread):
-    svg = ElementTree.fromstring(f"<p>{curve_chart(made(spread=spread))}</p>").find("div/svg")
-    drawn = (
-        svg.find(".//path").get("d")[1:].split("L"),
-        svg.find(".//polygon").get("points").split(),
-    )
-    points, band = (
-        [tuple(map(float, pair.replace(",", " ").split())) for pair in line] for line in drawn
-    )
-    assert all(0 <= x <= 1000 and -100 <= y <= 1000 for x, y in (*points, *band))
-    assert len(list(svg.iter("circle"))) == 3
-    assert points == sorted(points)  # more labels are further right, better scores higher
-    assert points == sorted(points, key=lambda p: -p[1])
-    assert svg.get("aria-label") == "Balanced accuracy 75 with 30 labels now, about 85 with 130."
-
-
-def test_a_flat_curve_can_be_drawn():
-    flat = made(measured=((10, 100), (20, 100)), now=(30, 100), expected=((50, 100),), spread=0)
-    assert "nan" not in curve_chart(flat)
-    assert "nan" not in curve_chart(made(measured=((1, 0),), now=(2, 0), expected=(), spread=0))
+    now, later = point(30, 75.0), (point(50, 80.0), point(130, 85.0))
+    found = LearningCurve(measured=(), now=now, expected=later, advice="Go on.", enough=False)
+    desk.curve = found
+    (part,) = more_labels(desk)
+    assert "Go on." in part
+    for words in (">30<", ">75%<", ">81 to 89<"):
+        assert words in part

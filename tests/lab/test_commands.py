@@ -290,7 +290,7 @@ BAD_FILE = SHORT.replace("max_epochs = 2 }", "max_epochs = -2 }", 1)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["bad.toml"], ["bad.toml, line 9:", "max_epochs", "-2"]),
+        (["bad.toml"], ["bad.toml: method", "max_epochs", "-2"]),
         (["tiny.toml", "--splits", "7-5"], ["upwards"]),
         (["tiny.toml", "--method", "nobody"], ["nobody", "lte4g"]),
         (["tiny.toml", "--engine", "slurm"], ["slurm", "processes"]),

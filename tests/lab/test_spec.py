@@ -1,4 +1,4 @@
-"""Experiment files: what they ask for, mistakes with their line, limits, what is finished."""
+"""Experiment files: what they ask for, mistakes with their place, limits, what is finished."""
 
 import os
 from collections import Counter
@@ -90,7 +90,7 @@ def test_fields_of_all_methods(tmp_path):
     jobs = Plan(read_spec(str(path)), []).missing()
     assert {job.method_fields["patience"] for job in jobs} == {5}  # what it is like counts more
     path.write_text(f'{shared}{setup}[[method]]\nname = "boosting"\n')
-    with pytest.raises(ValueError, match=r"line 3.*hidden"):
+    with pytest.raises(ValueError, match=r"fields: .*hidden"):
         read_spec(str(path))
 
 
@@ -143,14 +143,18 @@ WHOLE_GRID = f"{GRID}\n{CLUSTERS}"
 WHOLE_SETUP = f'[[setup]]\ndataset = "toy"\n{SECOND_SETUP}'
 
 MISTAKES = {
-    "top key": ('seeds = "5-7"', 'seed = "5-7"  # here', ["'seed'", "Did you mean seeds", "title"]),
+    "top key": ('seeds = "5-7"', 'seed = "5-7"  # here', ["seed is unknown"]),
     "draws": ('draws = "comparison"', 'draws = "tables"  # here', ["tables", "ablation"]),
     "seeds that fall": ('seeds = "5-7"', 'seeds = "7-5"  # here', ["upwards", "7-5"]),
     "seeds below zero": ('seeds = "5-7"', "seeds = [5, -1]  # here", ["[5, 6, 7]"]),
     "broken seeds": ('seeds = "5-7"', "seeds = [5.5]  # here", ["[5, 6, 7]"]),
     "one seed": ('seeds = "5-7"', "seeds = 5  # here", ["[5, 6, 7]"]),
     "dataset": ('"toy"\nimbalance = "longtail"', '"tooy"# here\nimbalance = "longtail"', ["toy"]),
-    "no dataset": (WHOLE_SETUP, f"[[setup]] # here\n{SECOND_SETUP}", ["dataset is needed"]),
+    "no dataset": (
+        WHOLE_SETUP,
+        f"[[setup]] # here\n{SECOND_SETUP}",
+        ["dataset must be a name"],
+    ),
     "imbalance": ('"longtail"', '"longtails"  # here', ["longtails", "longtail", "natural"]),
     "field of another protocol": (
         SECOND_SETUP,
@@ -169,7 +173,7 @@ MISTAKES = {
         ["ratio must be a number"],
     ),
     "method": ('name = "gcn"', 'name = "gnc"  # here', ["gnc", "gcn", "lte4g"]),
-    "key of a method": (VARY, f"{VARY}\nvaries = 3  # here", ["[[method]]", "vary", "more_seeds"]),
+    "key of a method": (VARY, f"{VARY}\nvaries = 3  # here", ["method[2].varies is unknown"]),
     "field": ("fields = { alpha = 2 }", "fields = { alfa = 2 }  # here", ["alfa", "alpha"]),
     "field of the grid": (GRID, "grid.treshold = [0.5]  # here", ["treshold", "threshold"]),
     "value of the grid": (
@@ -178,22 +182,17 @@ MISTAKES = {
         ["clusters_per_class", "at least 1"],
     ),
     "value that varies": (VARY, "vary = { alpha = [1, 2.5] }  # here", ["a whole number", "2.5"]),
-    "grid without a list": (GRID, "grid.threshold = 0.5  # here", ["threshold", "list of values"]),
+    "grid without a list": (GRID, "grid.threshold = 0.5  # here", ["threshold", "array"]),
     "grid of nothing": (GRID, "grid.threshold = []  # here", ["threshold", "list of values"]),
     "fields in a list": (
         "fields = { alpha = 2 }",
         "fields = [1]  # here",
-        ["fields must be a table"],
+        ["fields must be an object"],
     ),
-    "grid and vary": (CLUSTERS, f"{CLUSTERS}\n{VARY}  # here", ["grid", "vary", "exclude"]),
+    "grid and vary": (CLUSTERS, f"{CLUSTERS}\n{VARY}  # here", ["vary excludes grid"]),
     "more seeds": (VARY, f'{VARY}\nmore_seeds = "9-8"  # here', ["upwards", "9-8"]),
-    "no setup": (BASE, '# here\n[[method]]\nname = "gcn"\n', ["[[setup]]"]),
-    "one setup": (BASE, '[setup]  # here\ndataset = "toy"\n', ["[[setup]]"]),
-    "two lines of a table": (
-        "fields = { alpha = 2 }",
-        "[method.fields]\nhidden = 8\nalpha = 0  # here\n[method.grid]",
-        ["alpha", "at least 1"],
-    ),
+    "no setup": (BASE, '# here\n[[method]]\nname = "gcn"\n', ["setup is missing"]),
+    "one setup": (BASE, '[setup]  # here\ndataset = "toy"\n', ["setup must be"]),
     "same key elsewhere": (
         "seeds = [5]",
         'seeds = [5]\n[[setup]]\ndataset = "toy"\nratio = 7  # here',
@@ -209,7 +208,7 @@ MISTAKES = {
     "no seeds": ('seeds = "5-7"', "seeds = []  # here", ["seeds"]),
     "large seeds": ('seeds = "5-7"', "seeds = [5, 4294967296]  # here", ["2^32"]),
     "vary two": (VARY, "vary = { alpha = [1, 2], threshold = [0.5] }  # here", ["vary"]),
-    "presets in words": ('like = "whole"', 'presets = "no"  # here', ["presets", "true or false"]),
+    "presets in words": ('like = "whole"', 'presets = "no"  # here', ["presets", "boolean"]),
     "like a method with other fields": (
         'name = "gcn"\n',
         'name = "gcn"\n[[method]]\nname = "unignn"\nlabel = "u"\ngrid.alpha = [1, 2]\n'
@@ -229,11 +228,10 @@ def refusal(tmp_path, old, new, quick=False):
     text = BASE.replace(old, new, 1)
     path = tmp_path / "own.toml"
     path.write_text(text)
-    (line,) = [n for n, one in enumerate(text.splitlines(), 1) if "# here" in one]
     with pytest.raises(ValueError, match=r"own\.toml") as error:
         read_spec(str(path), quick=quick)
     (message,) = str(error.value).splitlines()
-    assert message.startswith(f"{path}, line {line}: "), f"{message}, wanted line {line}"
+    assert message.startswith(f"{path}: ")
     assert message.endswith(".")
     return message
 
@@ -241,7 +239,7 @@ def refusal(tmp_path, old, new, quick=False):
 @pytest.mark.parametrize(
     ("old", "new", "words"), [pytest.param(*parts, id=name) for name, parts in MISTAKES.items()]
 )
-def test_a_mistake_is_told_with_its_line(old, new, words, tmp_path):
+def test_a_mistake_is_told_with_its_place(old, new, words, tmp_path):
     message = refusal(tmp_path, old, new)
     assert all(word in message for word in words)
 
@@ -249,20 +247,23 @@ def test_a_mistake_is_told_with_its_line(old, new, words, tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('[[method]]\nname = "gcn"\nlabel = ""', "line 7: label must not be empty"),
-        ('[[method]]\nname = "gcn"\nlabel = 3', "line 7: label must be text in quotes"),
+        ('[[method]]\nname = "gcn"\nlabel = ""', r"method\[1\].label must not be empty"),
+        ('[[method]]\nname = "gcn"\nlabel = 3', r"method\[1\].label must be a valid string"),
         (
             '[[method]]\nname = "gcn"\nfields = { hidden = ' + "9" * 400 + " }",
-            "line 7: hidden must",
+            "must be below",
         ),
-        ('[[setup]]\ndataset = "toy"\nminority = 07:32:00', "line 7: minority must be a whole"),
-        ('[[setup]]\ndataset = "toy"\nminority = true', "line 7: minority must be a whole number"),
-        ("title = 3", "title must be text in quotes of at most 1000 characters, got 3"),
-        ("seeds = [" + "9" * 5000 + "]", "line 1: Exceeds the limit"),
-        ('seeds = "' + "9" * 5000 + '"', r"line 1: seeds must be below 2\^32, got '999"),
-        ('seeds = "' + "0-999," * 11 + '1"', "line 1: seeds must be at most 10000"),
+        ('[[setup]]\ndataset = "toy"\nminority = 07:32:00', "a date is no value"),
+        ('[[setup]]\ndataset = "toy"\nminority = true', "minority must be a whole number"),
+        ("title = 3", "title must be a valid string, got 3"),
+        ("seeds = [" + "9" * 5000 + "]", "Exceeds the limit"),
+        ('seeds = "' + "9" * 5000 + '"', r"seeds must be below 2\^32, got '999"),
+        (
+            'seeds = "' + "0-999," * 11 + '1"',
+            "seeds must be at most 10000",
+        ),
         ("title = " + "[" * 3000 + "]" * 3000, "is nested too deeply"),
-        ("x" * 500 + " = 1", r"line 1: Unknown key 'x{76}\.\.\. ?"),
+        ("x" * 500 + " = 1", r"x{60} is unknown"),
     ],
 )
 def test_odd_values_get_one_line(text, words, tmp_path):
@@ -333,13 +334,13 @@ def test_quick_without_a_table_is_the_first_seed(tmp_path):
 @pytest.mark.parametrize(
     ("new", "words"),
     [
-        ("setupps = 3", ["[quick]", "setups"]),
+        ("setupps = 3", ["quick.setupps is unknown"]),
         ('setups = ["cora"]', ["cora", "toy-step-3-0.1"]),
         ('setups = "longtail"', ["setups"]),
         ("methods = [3]", ["methods"]),
     ],
 )
-def test_mistakes_in_quick_are_told_with_their_line(new, words, tmp_path):
+def test_mistakes_in_quick_are_told_with_their_place(new, words, tmp_path):
     message = refusal(tmp_path, "seeds = [5]", f"seeds = [5]\n{new}  # here", quick=True)
     assert all(word in message for word in words)
 

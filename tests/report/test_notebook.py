@@ -7,7 +7,7 @@ from samples import compared, look
 
 import evengraph as eg
 from evengraph.pipeline.run import RunPlan, run
-from evengraph.report.notebook import comparison_html, inspection_html
+from evengraph.report.notebook import comparison_html, inspection_html, model_html
 from evengraph.splits import Natural
 
 HOSTILE = "</style><script>alert(1)</script>"
@@ -30,6 +30,13 @@ def fitted(task):
     return eg.GCN(max_epochs=2, hidden=4).fit(task, seed=0, progress=False)
 
 
+def test_a_task_counts_its_sets(task, parse):
+    tree, masks = parse(task._repr_html_()), (task.train, task.val, task.test)
+    rows = [[cell.text for cell in row.all("td")] for row in tree.all("tr")[1:]]
+    assert rows[0] == ["one", *(str(int((task.graph.y[m] == 0).sum())) for m in masks)]
+    assert rows[2][0] == HOSTILE
+
+
 def test_an_explanation_an_inspection_a_comparison_and_a_run(fitted, graph, parse):
     tree = parse(eg.explain(fitted, graph, 3)._repr_html_())
     assert tree.all("svg")
@@ -43,6 +50,23 @@ def test_an_explanation_an_inspection_a_comparison_and_a_run(fitted, graph, pars
     tree = parse(run(plan)._repr_html_())
     assert tree.all("h2")[0].text == "GCN on toy"
     assert tree.all("section", "cards")
+
+
+def test_a_model_shows_its_scores_and_classes(parse):
+    extra = {"test": {"balanced_accuracy": 70.0}, "confusion": [[8, 2], [3, 7]]}
+    tree = parse(model_html("GCN", ["a", HOSTILE], [20, 10], extra))
+    assert "70.0" in tree.text
+    rows = tree.all("tbody")[0].all("tr")
+    assert [row.all("th")[0].text for row in rows] == ["a", HOSTILE]
+    assert [cell.text for cell in rows[0].all("td")][:4] == [
+        "20",
+        "10",
+        "72.7 (43.4 to 90.3)",
+        "80.0 (49.0 to 94.3)",
+    ]
+    bare = parse(model_html("GCN", ["a", "b"], [20, 10], {}))
+    assert [row.all("td")[0].text for row in bare.all("tbody")[0].all("tr")] == ["20", "10"]
+    assert "TableModel" in eg.TableModel("gcn")._repr_html_()
 
 
 def test_rules_hold_inside_of_the_output_alone():

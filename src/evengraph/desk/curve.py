@@ -13,8 +13,6 @@ from torch.nn.functional import one_hot
 
 from evengraph.core.rng import generator
 from evengraph.desk.suggestions import Pool, fit_members, predict_members
-from evengraph.report.charts import curve, line_plot, percent, ticks
-from evengraph.report.markup import Markup, tag
 
 MORE = (20, 50, 100)
 SHARES = (0.2, 0.35, 0.5, 0.65, 0.8)  # of the labels, to learn from; the others test
@@ -236,40 +234,4 @@ def _extrapolate(
         )
     return LearningCurve(
         measured=measured, now=points[0], expected=tuple(points[1:]), advice=advice, enough=enough
-    )
-
-
-def curve_chart(found: LearningCurve) -> Markup:
-    """Balanced accuracy over the number of labels, with the range of four of five cases."""
-    later = [found.now, *found.expected]
-    points = [*found.measured, *later]
-    bounds = [value for p in points for value in (p.score, p.low, p.high)]
-    most = max(p.labels for p in points)
-    low = min(10 * (max(min(bounds), 0.0) // 10), 90.0)
-    high = min(10 * (max(bounds) // 10 + 1), 100.0)
-
-    def place(labels: float, score: float) -> tuple[float, float]:
-        return 100 * labels / most, 100 * (high - score) / (high - low)
-
-    band = [(p.labels, p.high) for p in later] + [(p.labels, p.low) for p in reversed(later)]
-    corners = (place(*pair) for pair in band)
-    now, last = found.now, later[-1]
-    words = f"Balanced accuracy {now.score:.0f} with {now.labels} labels now, "
-    words += f"about {last.score:.0f} with {last.labels}."
-    dots = []
-    for p in (*found.measured, now):
-        x, y = map(percent, place(p.labels, p.score))
-        title = tag("title", f"{p.labels} labels: {p.score:.0f}")
-        dots.append(tag("g", tag("circle", title, cx=x, cy=y, r=4), class_="point"))
-    return line_plot(
-        words,
-        [
-            tag("polygon", points=" ".join(f"{10 * x:.0f},{10 * y:.0f}" for x, y in corners)),
-            curve([place(p.labels, p.score) for p in points], words, "curve"),
-        ],
-        dots,
-        rows=[(place(0, score)[1], f"{score:g}") for score in ticks(low, high, 3)],
-        columns=[(place(labels, low)[0], f"{labels:g}") for labels in ticks(0, most, 3)],
-        axis="labels",
-        kind="curves learning-curve",
     )

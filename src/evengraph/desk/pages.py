@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from evengraph.desk.curve import SCORED, TOO_FEW_LABELS, can_judge, curve_chart
+from evengraph.desk.curve import SCORED, TOO_FEW_LABELS, can_judge
 from evengraph.desk.desk import Desk, Triage
 from evengraph.desk.label_file import DISMISSED, LABEL, NOTE, Event
 from evengraph.desk.training import is_enough
@@ -393,7 +393,12 @@ def more_labels(desk: Desk) -> list[Markup]:
     if curve is None:
         can = can_judge(list(desk.counts().values()))
         return [] if can else [section("More labels", tag("p", TOO_FEW_LABELS))]
-    text = f"By the number of labels; shaded: four of five cases. {SCORED}"
+    rows = [
+        table_row(f"{p.labels:,}", (f"{p.score:.0f}%", f"{p.low:.0f} to {p.high:.0f}"))
+        for p in (curve.now, *curve.expected)
+    ]
+    heads = ("labels", "balanced accuracy", "80% of cases")
     advice = tag("p", curve.advice, class_="advice")
     unknown = [tag("p", sentence) for sentence in curve.unknown]
-    return [section("More labels", curve_chart(curve), advice, *unknown, tag("p", text))]
+    drawn = table("More labels", heads, rows, "list")
+    return [section("More labels", drawn, advice, *unknown, tag("p", SCORED))]

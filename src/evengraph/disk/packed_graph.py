@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -369,17 +370,14 @@ def fitting_rows(
 ) -> Iterator[slice]:
     """Slices that cover all rows, each the longest within a limit, or one row; by bisection."""
     start, end = 0, len(pointers) - 1
+
+    def size(stop: int) -> int:
+        return (stop - start) * row_bytes + int(pointers[stop] - pointers[start]) * edge_bytes
+
     while start < end:
-        low, high, first = start + 1, end, int(pointers[start])
-        while low < high:
-            middle = (low + high + 1) // 2
-            edges = int(pointers[middle]) - first
-            if (middle - start) * row_bytes + edges * edge_bytes <= limit:
-                low = middle
-            else:
-                high = middle - 1
-        yield slice(start, low)
-        start = low
+        stop = start + max(bisect_right(range(start + 1, end + 1), limit, key=size), 1)
+        yield slice(start, stop)
+        start = stop
 
 
 def file_hash(path: Path) -> str:

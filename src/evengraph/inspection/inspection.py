@@ -124,7 +124,7 @@ def inspect_graph(
     mask = None if hashed is None else np.asarray(hashed, dtype=bool)
     if mask is not None and mask.shape != x.shape[1:]:
         raise ValueError(f"hashed must be of shape {x.shape[1:]}, got {mask.shape}.")
-    features, columns = measure_features(x, labels, known, len(names), mask)
+    features = measure_features(x, labels, known, len(names), mask)
     leaks: list[Leak] = []
     if table is not None:
         if label is None:
@@ -136,7 +136,7 @@ def inspect_graph(
             feature_names = graph.feature_names
         named = [str(name) for name in feature_names or ()]
         named = named if len(named) == x.shape[1] else []
-        leaks = leaks_in_features(x, columns, usable, names, named)
+        leaks = leaks_in_features(x, usable, names, named)
     inspection = Inspection(
         name=str(graph.name) if "name" in graph else "",
         num_nodes=len(labels),
@@ -185,9 +185,9 @@ def _feature_leaks(
 ) -> tuple[list[Leak], Features]:
     (labels, known), x = _labels(graph, None), _features(graph)
     number = int(labels.max()) + 1
-    features, columns = measure_features(x, labels, known, number)
+    features = measure_features(x, labels, known, number)
     classes = [str(c) for c in graph.get("class_names") or map("class {}".format, range(number))]
-    return leaks_in_features(x, columns, labels, classes, names, least), features
+    return leaks_in_features(x, labels, classes, names, least), features
 
 
 def _labels(graph: Data, labelled: Tensor | None) -> tuple[Ints, Bools]:

@@ -277,23 +277,11 @@ class Features:
     conflicting_nodes: int  # labelled nodes with a duplicate of another class
 
 
-@dataclass(frozen=True)
-class Columns:
-    """Statistics of every column, over its finite entries, (F,) each."""
-
-    low: Floats
-    high: Floats
-    mean: Floats
-    variance: Floats
-    missing: Ints
-    nonzero: Ints
-
-
 def measure_features(
     x: Matrix, labels: Ints, labelled: Bools, num_classes: int, hashed: Bools | None = None
-) -> tuple[Features, Columns]:
+) -> Features:
     """Measure all features, (N, F), in one pass."""
-    columns, prints, full = _read(x)
+    same, missing, nonzero, prints, full = _read(x)
     # labelled nodes of which another of the same features is of another class
     _, group = np.unique(prints[full], return_inverse=True)
     num_groups, known = int(group.max(initial=-1)) + 1, labelled[full]
@@ -301,30 +289,30 @@ def measure_features(
     classes = np.bincount(pairs // num_classes, minlength=num_groups)
     entries = x.shape[0] * x.shape[1]
     hashed = np.zeros(x.shape[1], np.bool_) if hashed is None else hashed
-    constant = (columns.low >= columns.high) & (columns.missing == 0) & ~hashed
-    features = Features(
+    constant = same & (missing == 0) & ~hashed
+    return Features(
         count=x.shape[1],
         hashed=int(hashed.sum()),
-        density=int(columns.nonzero.sum()) / entries if entries else None,
+        density=int(nonzero.sum()) / entries if entries else None,
         constant=int(constant.sum()),
-        missing=int(columns.missing.sum()),
+        missing=int(missing.sum()),
         empty_nodes=int((~full).sum()) if x.shape[1] else 0,
         duplicate_nodes=len(group) - num_groups,
         conflicting_nodes=int((classes[group[known]] > 1).sum()),
     )
-    return features, columns
 
 
-def _read(x: Matrix) -> tuple[Columns, NDArray[np.uint64], Bools]:
+def _read(x: Matrix) -> tuple[Bools, Ints, Ints, NDArray[np.uint64], Bools]:
+    """Whether all rows are equal and how many are not finite and not 0, (F,); hashes of rows, (N,).
+
+    The last tells which rows have an entry other than 0, (N,).
+    """
     num_nodes, width = x.shape
-    low, high = np.full(width, np.inf), np.full(width, -np.inf)
-    total, squares = np.zeros(width), np.zeros(width)
+    same = np.ones(width, np.bool_)
     missing, nonzero = np.zeros(width, np.int64), np.zeros(width, np.int64)
     prints, full = np.zeros(num_nodes, np.uint64), np.zeros(num_nodes, np.bool_)
     keys = np.random.default_rng(0).integers(2**63, size=(width,), dtype=np.uint64)
     keys = keys * np.uint64(2) + np.uint64(1)  # odd, and distinct for each column
-    # sums of differences to the first row stay exact enough for large numbers such as years
-    shift = np.nan_to_num(x[:1].astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0).reshape(-1)
     step = max(CHUNK_ENTRIES // max(width, 1), 1)
     for start in range(0, num_nodes, step):
         rows = slice(start, start + step)
@@ -333,20 +321,9 @@ def _read(x: Matrix) -> tuple[Columns, NDArray[np.uint64], Bools]:
         full[rows] = filled.any(1)
         nonzero += filled.sum(0)
         prints[rows] = _fingerprints(chunk, keys)
-        shifted = chunk - shift
-        finite = np.isfinite(shifted)
-        lowest = highest = chunk
-        if not finite.all():
-            missing += (~finite).sum(0)
-            lowest, highest = np.where(finite, chunk, np.inf), np.where(finite, chunk, -np.inf)
-            shifted = np.where(finite, shifted, 0.0)
-        low, high = np.minimum(low, lowest.min(0)), np.maximum(high, highest.max(0))
-        total += shifted.sum(0)
-        squares += np.einsum("ij,ij->j", shifted, shifted)
-    count = np.maximum(num_nodes - missing, 1)
-    mean = total / count
-    variance = squares / count - mean**2
-    return Columns(low, high, mean + shift, variance, missing, nonzero), prints, full
+        missing += (~np.isfinite(chunk)).sum(0)
+        same &= (chunk == x[0]).all(0)
+    return same, missing, nonzero, prints, full
 
 
 def _fingerprints(chunk: Matrix, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -394,7 +371,6 @@ class Leak:
 
 def leaks_in_features(
     x: Matrix,
-    columns: Columns,
     labels: Ints,
     names: Sequence[str],
     column_names: Sequence[str],
@@ -416,8 +392,6 @@ def leaks_in_features(
             if leak is None and len(unlabelled):
                 groups = _filled_groups(values, len(names))
                 leak = _unseen_leak(name, groups, labels[every], names)
-            if leak is None and _evenly_spaced(x, columns, index):
-                leak = Leak(column=name, kind="id")
             leaks += [leak] if leak else []
     return leaks
 
@@ -612,20 +586,6 @@ def _filled_groups(values: NDArray[Any], num_classes: int) -> Ints:
     groups = np.full(len(values), some.max(initial=-1) + 1)
     groups[filled] = some
     return groups
-
-
-def _evenly_spaced(x: Matrix, columns: Columns, index: int) -> bool:
-    number = len(x)
-    span = columns.high[index] - columns.low[index]
-    if number < LEAST_ROWS or columns.missing[index] or not span > 0:
-        return False
-    # mean and variance of such a column are known in advance, so hardly any column is sorted
-    middle = (columns.mean[index] - columns.low[index]) / span
-    spread = columns.variance[index] / span**2 * 12 * (number - 1) / (number + 1)
-    if abs(middle - 0.5) > 1e-3 or abs(spread - 1) > 1e-2:
-        return False
-    steps = np.diff(np.sort(x[:, index].astype(np.float64))) * (number - 1) / span
-    return bool((np.abs(steps - 1) < 0.25).all())
 
 
 def _groups(column: Any, num_classes: int) -> Ints:

@@ -1,19 +1,19 @@
-"""Experiment files: TOML that says what to run and how to draw it, checked line by line."""
+"""Experiment files: TOML that says what to run and how to draw it."""
 
 from __future__ import annotations
 
 import math
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from evengraph.core.errors import one_line_errors, short, unknown
 from evengraph.core.files import read_settings
+from evengraph.core.schema import SchemaError, read
 from evengraph.datasets.loading import lookup
 from evengraph.lab.sources import source
 from evengraph.methods import METHODS, Method
@@ -30,14 +30,12 @@ MOST_VALUES = 10_000  # of one parameter
 MOST_RUNS = 1_000_000  # of an experiment: a line of its file can stand for billions
 MOST_PARTS = 100  # of a dotted key: to parse one takes memory that grows with their square
 MOST_QUOTED_PARTS = 10  # between which the others are counted
-MOST_WORK = 1_000_000  # characters to parse for the line of a mistake; otherwise it has none
 MOST_TEXT = 1000
-DRAWS = ("comparison", "ablation", "sensitivity")
 _NO_KEY = re.compile(r"[^\w.\s\"'-]")
 _AFTER_QUOTE = re.compile(r"""["'][ \t]*\.[ \t]*[\w"'-]""")  # a quoted part may hold any character
 
 Fields = Mapping[str, Any]
-T = TypeVar("T")
+Draws = Literal["comparison", "ablation", "sensitivity"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +76,7 @@ class Spec:
 
     name: str  # of the file
     title: str
-    draws: Literal["comparison", "ablation", "sensitivity"]
+    draws: Draws
     seeds: Sequence[int]  # parameters are selected on them
     setups: Sequence[Setup]
     entries: Sequence[Entry]
@@ -112,27 +110,25 @@ def read_spec(name: str, *, quick: bool = False) -> Spec:
     file = source(name)
     text = read_settings(file)
     try:
-        with _at():
-            check_keys(text)
-            content = tomllib.loads(text)
-            spec = _spec(content, Path(file.name).stem)
-            runs = 0
-            for entry in spec.entries:
-                settings = math.prod(map(len, (entry.grid or entry.vary).values()))
-                runs += settings * (len(spec.seeds) + len(entry.more_seeds)) * len(spec.setups)
-            if runs > MOST_RUNS:
-                allowed = f"an experiment may have at most {MOST_RUNS:,} runs"
-                raise ValueError(f"{allowed}, this has {runs:,}")
-            return _quick(spec, content.get("quick", {})) if quick else spec
-    except tomllib.TOMLDecodeError as error:
-        message, _, position = str(error).partition(" (at line ")
-        known = position[:1].isdigit()
-        line = int(position.partition(",")[0]) if known else len(text.splitlines())
+        check_keys(text)
+        content = tomllib.loads(text)
+        content.pop("map", None)  # version 0.2 drew the nodes of a run
+        parts = read(_File, content)
+        spec = _spec(parts, Path(file.name).stem)
+        runs = 0
+        for entry in spec.entries:
+            settings = math.prod(map(len, (entry.grid or entry.vary).values()))
+            runs += settings * (len(spec.seeds) + len(entry.more_seeds)) * len(spec.setups)
+        if runs > MOST_RUNS:
+            allowed = f"an experiment may have at most {MOST_RUNS:,} runs"
+            raise ValueError(f"{allowed}, this has {runs:,}")
+        return _quick(spec, parts.quick) if quick else spec
     except RecursionError:
         raise ValueError(f"{file} is nested too deeply.") from None
-    except _Mistake as mistake:
-        message, line = str(mistake), _line_of(text.splitlines(), mistake.path)
-    raise ValueError(f"{file}, line {max(line, 1)}: {message.rstrip('.')}.")
+    except TypeError:  # JSON has none
+        raise ValueError(f"{file}: a date is no value of an experiment.") from None
+    except ValueError as error:
+        raise ValueError(f"{file}: {str(error).rstrip('.')}.") from None
 
 
 def check_keys(text: str) -> None:
@@ -148,166 +144,145 @@ def check_keys(text: str) -> None:
             raise ValueError(f"{allowed} {MOST_QUOTED_PARTS} parts in quotes")
 
 
-def _line_of(lines: Sequence[str], path: Sequence[str | int]) -> int:
-    """Where parsing first finds a key, or else the nearest one above it; 1 if it takes long."""
-    work, most, line, start = 0, 0, 1, 1
-    for count in range(1, len(lines) + 1):
-        beginning = "\n".join(lines[:count])
-        work += len(beginning)
-        if work > MOST_WORK:
-            return 1
-        try:
-            content: Any = tomllib.loads(beginning)
-        except ValueError:  # in the middle of a value
-            continue
-        found = 0
-        with suppress(KeyError, IndexError, TypeError):
-            for key in path:
-                content, found = content[key], found + 1
-        if found > most:
-            most, line = found, start
-        start = count + 1
-    return line
+@dataclass(frozen=True, kw_only=True)
+class _Method:
+    """A [[method]] of a file."""
+
+    name: str
+    label: str | None = None
+    fields: dict[str, Any] = field(default_factory=dict)
+    grid: dict[str, list[Any]] = field(default_factory=dict)
+    vary: dict[str, list[Any]] = field(default_factory=dict)
+    like: str = ""
+    presets: bool = False
+    more_seeds: Any = ()
+    note: str = ""
 
 
-class _Mistake(ValueError):
-    """A mistake in a file, and the path of the key that it is about."""
+@dataclass(frozen=True, kw_only=True)
+class _Small:
+    """The [quick] part of a file."""
 
-    def __init__(self, message: str, *path: str | int) -> None:
-        super().__init__(message)
-        self.path = path
+    seeds: Any = None
+    setups: list[str] = field(default_factory=list)
+    methods: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _File:
+    """What a file holds."""
+
+    setup: list[dict[str, Any]]
+    method: list[_Method]
+    title: str | None = None
+    draws: Draws = "comparison"
+    seeds: Any = "5-7"
+    fields: dict[str, Any] = field(default_factory=dict)
+    quick: _Small = field(default_factory=_Small)
 
 
 @contextmanager
-def _at(*keys: str | int) -> Iterator[None]:
-    """Turn errors into mistakes at a path; nested calls make up the whole path."""
+def _at(*path: str | int) -> Iterator[None]:
+    """Name where in a file a value is wrong."""
     try:
         yield
-    except tomllib.TOMLDecodeError:
-        raise
     except (ValueError, TypeError) as error:
-        raise _Mistake(str(error), *keys, *getattr(error, "path", ())) from None
+        where = str(SchemaError("", *path)).strip()
+        raise ValueError(f"{where}: {error}" if where else str(error)) from None
 
 
-def _spec(content: dict[str, Any], name: str) -> Spec:
-    allowed = ("title", "draws", "seeds", "fields", "setup", "method", "quick")
-    content.pop("map", None)  # version 0.2 drew the nodes of a run
-    _check_keys(content, allowed, "key")
-    draws, shared = content.get("draws", "comparison"), content.get("fields", {})
-    if draws not in DRAWS:
-        raise _Mistake(unknown("draws", str(draws)[:MOST_TEXT], DRAWS), "draws")
+def _spec(parts: _File, name: str) -> Spec:
+    for table in ("setup", "method"):
+        if not getattr(parts, table):
+            raise SchemaError("must not be empty", table)
     spec = Spec(
         name=name,
-        title=_text(content, "title", name),
-        draws=draws,
-        seeds=_seeds(content, "seeds", "5-7"),
-        setups=_tables(content, "setup", _setup),
-        entries=_tables(content, "method", partial(_entry, shared=shared)),
+        title=_text(parts.title or name, "title"),
+        draws=parts.draws,
+        seeds=_seeds(parts.seeds, "seeds"),
+        setups=[_setup(part, index) for index, part in enumerate(parts.setup)],
+        entries=[_entry(part, parts.fields, index) for index, part in enumerate(parts.method)],
     )
     for entry in spec.entries:
-        _check_table(METHODS[entry.method], shared, "fields")
+        _check_values(METHODS[entry.method], {k: [v] for k, v in parts.fields.items()}, "fields")
     seen: dict[str, Entry] = {}
     for index, entry in enumerate(spec.entries):
-        with _at("method", index):
-            if entry.label in seen:
-                raise _Mistake(f"two methods are called {entry.label!r}; give a label", "label")
-            with _at("like"):
-                if entry.like and entry.like not in seen:
-                    known = unknown("label", entry.like, seen)
-                    raise ValueError(f"{known} It must be defined above")
-                base = seen.get(entry.like)
-                while base is not None:  # the method must have the parameters it starts from
-                    for name in {*base.fields, *base.grid}:
-                        check_field(METHODS[entry.method], name)
-                    base = seen.get(base.like)
-            seen[entry.label] = entry
+        if entry.label in seen:
+            text = f"two methods are called {entry.label!r}; give a label"
+            raise SchemaError(text, "method", index, "label")
+        with _at("method", index, "like"):
+            if entry.like and entry.like not in seen:
+                known = unknown("label", entry.like, seen)
+                raise ValueError(f"{known} It must be defined above")
+            base = seen.get(entry.like)
+            while base is not None:  # the method must have the parameters it starts from
+                for param in {*base.fields, *base.grid}:
+                    check_field(METHODS[entry.method], param)
+                base = seen.get(base.like)
+        seen[entry.label] = entry
     return spec
 
 
-def _tables(content: Mapping[str, Any], name: str, read: Callable[[Any], T]) -> list[T]:
-    with _at(name):
-        tables = content.get(name)
-        if not isinstance(tables, list) or not tables:
-            raise ValueError(f"at least one [[{name}]] is needed")
-        results = []
-        for index, table in enumerate(tables):
-            if not isinstance(table, dict):
-                raise ValueError(f"{name} must be written as [[{name}]]")
-            with _at(index):
-                results.append(read(table))
-        return results
-
-
-def _setup(part: Any) -> Setup:
-    dataset, imbalance = _name(part, "dataset"), _name(part, "imbalance", "step")
-    with _at("dataset"):
+def _setup(part: dict[str, Any], index: int) -> Setup:
+    path, params = ("setup", index), dict(part)
+    dataset, imbalance = params.pop("dataset", None), params.pop("imbalance", "step")
+    for key, value in (("dataset", dataset), ("imbalance", imbalance)):
+        if not isinstance(value, str):
+            raise SchemaError("must be a name in quotes", *path, key)
+    with _at(*path, "dataset"):
         lookup(dataset)
     if imbalance not in SPLITS:
-        raise _Mistake(unknown("imbalance", imbalance, SPLITS), "imbalance")
+        raise SchemaError(unknown("imbalance", imbalance, SPLITS), *path, "imbalance")
     kind = SPLITS[imbalance]
-    params = {name: part[name] for name in part if name not in ("dataset", "imbalance")}
-    _check_keys(params, [item.name for item in fields(kind)], f"parameter of {imbalance}")
     for name, value in params.items():
-        with _at(name):
+        with _at(*path):
+            if name not in (allowed := [item.name for item in fields(kind)]):
+                raise ValueError(unknown(f"parameter of {imbalance}", name, allowed))
             check_type(kind, name, value)
-    try:
+    with _at(*path):
         protocol: Any = kind(**params)
-    except (ValueError, TypeError):
-        for name, value in params.items():  # find the line of the one that is wrong
-            with _at(name):
-                kind(**{name: value})
-        raise
     return Setup(dataset=dataset, imbalance=imbalance, fields=asdict(protocol))
 
 
-def _entry(part: Any, *, shared: Any) -> Entry:
-    allowed = [item.name for item in fields(Entry) if item.name not in ("method", "shared")]
-    _check_keys(part, ("name", *allowed), "key of [[method]]")
-    name = _name(part, "name")
-    with _at("name"):
-        method = known_method(name)
-    if part.get("grid") and part.get("vary"):
-        raise _Mistake("grid and vary exclude each other", "vary")
-    tables = {table: part.get(table, {}) for table in ("fields", "grid", "vary")}
-    for table, content in tables.items():
-        _check_table(METHODS[method], content, table)
-    label = _text(part, "label", METHODS[method].title)
+def _entry(part: _Method, shared: Fields, index: int) -> Entry:
+    path = "method", index
+    with _at(*path, "name"):
+        method = known_method(part.name)
+    if part.grid and part.vary:
+        raise SchemaError("excludes grid", *path, "vary")
+    if len(part.vary) > 1:
+        raise SchemaError("takes one parameter; use a [[method]] for each", *path, "vary")
+    for name in ("fields", "grid", "vary"):
+        table = getattr(part, name)
+        values = {k: [v] for k, v in table.items()} if name == "fields" else table
+        _check_values(METHODS[method], values, *path, name)
+    label = _text(METHODS[method].title if part.label is None else part.label, *path, "label")
     if not label.strip():
-        raise _Mistake("label must not be empty", "label")
-    if not isinstance(part.get("presets", False), bool):
-        raise _Mistake("presets must be true or false", "presets")
+        raise SchemaError("must not be empty", *path, "label")
     return Entry(
         label=label,
         method=method,
         shared=shared,
-        **tables,
-        like=_text(part, "like"),
-        presets=part.get("presets", False),
-        more_seeds=_seeds(part, "more_seeds", []),
-        note=_text(part, "note"),
+        fields=part.fields,
+        grid=part.grid,
+        vary=part.vary,
+        like=_text(part.like, *path, "like"),
+        presets=part.presets,
+        more_seeds=_seeds(part.more_seeds, *path, "more_seeds"),
+        note=_text(part.note, *path, "note"),
     )
 
 
-def _check_table(kind: type[Method], table: Any, name: str) -> None:
-    with _at(name):
-        if not isinstance(table, dict):
-            raise ValueError(f"{name} must be a table such as {{ alpha = 2 }}")
-        if name == "vary" and len(table) > 1:
-            raise ValueError("vary takes one parameter; use a [[method]] for each")
-        for key, value in table.items():
-            with _at(key):
-                _check_value(kind, name, key, value)
-
-
-def _check_value(kind: type[Method], table: str, name: str, value: Any) -> None:
-    check_field(kind, name)
-    values = [value] if table == "fields" else value
-    if not isinstance(values, list) or not values:
-        raise ValueError(f"{name} must be a list of values")
-    _check_count(name, len(values))
-    for option in values:
-        check_type(kind, name, option)
-        kind(**renamed_params(kind, {name: option}))
+def _check_values(kind: type[Method], table: Mapping[str, Sequence[Any]], *path: str | int) -> None:
+    for name, values in table.items():
+        with _at(*path):
+            check_field(kind, name)
+            if not values:
+                raise ValueError(f"{name} must be a list of values")
+            _check_count(name, len(values))
+            for option in values:
+                check_type(kind, name, option)
+                kind(**renamed_params(kind, {name: option}))
 
 
 def _check_count(name: str, count: int) -> None:
@@ -315,7 +290,7 @@ def _check_count(name: str, count: int) -> None:
         raise ValueError(f"{name} must be at most {MOST_VALUES} values, got {count}")
 
 
-def _quick(spec: Spec, part: Any) -> Spec:
+def _quick(spec: Spec, part: _Small) -> Spec:
     """The small part: presets instead of a grid, three values of a curve."""
     entries = []
     for entry in spec.entries:
@@ -326,46 +301,23 @@ def _quick(spec: Spec, part: Any) -> Spec:
         }
         entries.append(replace(entry, grid={}, presets=presets, vary=vary, more_seeds=()))
     small = replace(spec, entries=entries)
+    seeds = [spec.seeds[0]] if part.seeds is None else _seeds(part.seeds, "quick", "seeds")
     with _at("quick"):
-        _check_keys(part, ("seeds", "setups", "methods"), "key of [quick]")
-        seeds = _seeds(part, "seeds", [spec.seeds[0]])
-        for key in ("setups", "methods"):
-            with _at(key):
-                names = part.get(key, [])
-                if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
-                    raise ValueError(f"{key} must be a list of names")
-                small = small.narrowed(**{key: names})
-    return small.narrowed(seeds=seeds)
+        return small.narrowed(setups=part.setups, methods=part.methods).narrowed(seeds=seeds)
 
 
-def _seeds(part: Mapping[str, Any], key: str, default: str | list[int]) -> list[int]:
-    value = part.get(key, default)
-    with _at(key):
+def _seeds(value: Any, *path: str | int) -> list[int]:
+    with _at(*path[:-1]):
         if isinstance(value, str):
             return parse_seeds(value)
-        is_list = isinstance(value, list) and (bool(value) or not default)
-        if is_list and all(type(seed) is int and 0 <= seed < 2**32 for seed in value):
-            _check_count(key, len(value))
-            return list(dict.fromkeys(value))
-        raise ValueError('seeds must be "5-7" or [5, 6, 7], below 2^32')
+        is_list = isinstance(value, list) and (bool(value) or path[-1] == "more_seeds")
+        if value != () and not (is_list and all(type(s) is int and 0 <= s < 2**32 for s in value)):
+            raise ValueError('seeds must be "5-7" or [5, 6, 7], below 2^32')
+        _check_count("seeds", len(value))
+        return list(dict.fromkeys(value))
 
 
-def _name(part: Mapping[str, Any], key: str, default: str | None = None) -> str:
-    value = part.get(key, default)
-    if not isinstance(value, str):
-        raise _Mistake(f"{key} is needed, a name in quotes", key)
+def _text(value: str, *path: str | int) -> str:
+    if len(value) > MOST_TEXT:
+        raise SchemaError(f"must have at most {MOST_TEXT} characters, got {short(value)}", *path)
     return value
-
-
-def _text(part: Mapping[str, Any], key: str, default: str = "") -> str:
-    value = part.get(key, default)
-    if not isinstance(value, str) or len(value) > MOST_TEXT:
-        message = f"{key} must be text in quotes of at most {MOST_TEXT} characters"
-        raise _Mistake(f"{message}, got {short(value)}", key)
-    return value
-
-
-def _check_keys(part: Mapping[str, Any], allowed: Sequence[str], what: str) -> None:
-    for name in part:
-        if name not in allowed:
-            raise _Mistake(unknown(what, name, allowed), name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from html import escape
 from math import inf, isfinite
 from pathlib import Path
 from statistics import fmean
@@ -501,6 +502,16 @@ class TableModel:
         """The names of the classes; numbers if they have none."""
         self._check_fitted()
         return self.method_.class_names_ or tuple(map(str, range(self.method_.num_classes_)))
+
+    def _repr_html_(self) -> str:
+        """Scores and classes, for notebooks."""
+        from evengraph.report.notebook import model_html
+
+        if not hasattr(self, "method_"):
+            return f"<p>{escape(repr(self))}</p>"
+        labels = self.method_.labelled_.labels
+        counts = torch.bincount(labels, minlength=len(self.classes_)).tolist()
+        return model_html(self.method_.full_title, self.classes_, counts, self.info.as_dict())
 
     @property
     def threshold(self) -> Threshold | None:

@@ -9,7 +9,16 @@ from evengraph.metrics.registry import METRICS
 from evengraph.metrics.significance import ENOUGH_SPLITS, format_p
 from evengraph.report import page
 from evengraph.report.charts import ForestRow, forest_plot, swatch
-from evengraph.report.markup import DASH, Markup, decimals, integer, metric_value, signed, tag
+from evengraph.report.markup import (
+    DASH,
+    Markup,
+    decimals,
+    integer,
+    metric_value,
+    plural,
+    signed,
+    tag,
+)
 from evengraph.report.view import (
     TERMS,
     ComparisonView,
@@ -45,7 +54,7 @@ def render_comparison(
 
 def comparison_sections(view: ComparisonView, pages: Mapping[str, str]) -> list[Markup]:
     """Scores with paired differences, recall per class, all metrics and seconds per fit."""
-    return [_scores(view, pages), _recalls(view), _metrics(view), _pairs(view)]
+    return [_scores(view, pages), _pairs(view), _recalls(view), _metrics(view)]
 
 
 def _heading(view: ComparisonView, title: str, links: Sequence[page.Link]) -> list[Markup]:
@@ -68,7 +77,7 @@ def _heading(view: ComparisonView, title: str, links: Sequence[page.Link]) -> li
 
 
 def _scores(view: ComparisonView, pages: Mapping[str, str]) -> Markup:
-    """Mean, interval and single splits of each method, and how far it is behind the best."""
+    """Mean, interval and single splits of each method."""
     marks = [("mean", "mean")] + ([] if view.too_few else [("whisker", "95% interval")])
     marks += [("seed", "one split")] if view.num_splits > 1 else []
     paper = any(one.paper is not None for one in view.standings)
@@ -76,19 +85,14 @@ def _scores(view: ComparisonView, pages: Mapping[str, str]) -> Markup:
     text = f"{view.metric.heading} on test nodes, the same {view.splits} for all methods."
     if view.too_few:
         text += f" Too few splits for intervals: use at least {ENOUGH_SPLITS}, better 10."
-    best, *others = view.standings
+    best = view.standings[0]
     rows = [_score_row(one, pages.get(one.label), one is best) for one in view.standings]
-    plots = [forest_plot("", rows, axis=f"{view.metric.title}, %", wide=True)]
-    if others:
-        rows = [_difference_row(one, best) for one in others]
-        title = f"Difference from {best.title} on the same splits"
-        axis = f"points of {view.metric.title}"
-        plots.append(forest_plot(title, rows, axis=axis, zero=True, wide=True))
+    plot = forest_plot("", rows, axis=f"{view.metric.title}, %", wide=True)
     return page.section(
         view.metric.heading,
         tag("p", text),
         page.legend(tag("li", swatch(kind), name) for kind, name in marks),
-        *(tag("div", plot, class_="panels wide") for plot in plots),
+        tag("div", plot, class_="panels wide"),
         id="scores",
     )
 
@@ -108,27 +112,6 @@ def _score_row(one: StandingView, path: str | None, strong: bool) -> ForestRow:
         paper=one.paper,
         strong=strong,
         href=None if path is None else quote(path),
-    )
-
-
-def _difference_row(one: StandingView, best: StandingView) -> ForestRow:
-    gaps = [one.splits[seed] - best.splits[seed] for seed in one.splits if seed in best.splits]
-    mean = sum(gaps) / len(gaps) if gaps else 0.0
-    interval = one.behind.interval if one.behind else None
-    if one.behind and interval and one.behind.ahead == best.label:  # of equal means either may be
-        interval = -interval[1], -interval[0]
-    word = one.behind.verdict if one.behind else ""
-    text = f"{one.title}: {signed(mean)} points"
-    if interval is not None:
-        text += f", 95% interval {signed(interval[0])} to {signed(interval[1])}"
-    return ForestRow(
-        name=one.title,
-        value=f"{signed(mean)}, {word}" if word else signed(mean),
-        text=f"{text}; {word}" if word else text,
-        mean=mean,
-        interval=interval,
-        points=gaps if len(gaps) > 1 else (),
-        strong=word in ("significant", "on these nodes"),
     )
 
 
@@ -174,17 +157,21 @@ def _metrics(view: ComparisonView) -> Markup:
 
 
 def _pairs(view: ComparisonView) -> Markup:
-    """All pairs of methods, folded; nothing where the differences to the best are all."""
-    gaps = view.gaps.values()
-    if len(gaps) < 2:
-        return Markup("")
-    rows = []
-    for gap in gaps:
+    """Paired differences: to the best, and folded those of all other pairs."""
+    best, shown, others = view.standings[0].label, list[Markup](), list[Markup]()
+    for gap in view.gaps.values():
         interval = DASH if gap.interval is None else " to ".join(map(signed, gap.interval))
-        p = DASH if gap.corrected_p is None else format_p(gap.corrected_p)
+        p = gap.corrected_p if gap.interval else None  # of too few splits neither
         name = f"{view.titles[gap.ahead]} over {view.titles[gap.behind]}"
-        rows.append(page.table_row(name, [signed(gap.difference), interval, p, gap.verdict]))
-    title = "All pairs of methods"
-    heads = ("pair", "difference", "95% interval", "p, corrected", "verdict")
-    drawn = page.folded(f"{len(gaps)} pairs", page.table(title, heads, rows, "figures"))
-    return page.section(title, drawn, id="pairs")
+        rows = shown if best in (gap.ahead, gap.behind) else others
+        cells = [signed(gap.difference), interval, DASH if p is None else format_p(p), gap.verdict]
+        rows.append(page.table_row(name, cells))
+    if not shown:
+        return Markup("")
+    title, points = "Differences on the same splits", f"points of {view.metric.title}"
+    heads = ("pair", points, "95% interval", "p, corrected", "verdict")
+    parts = [page.table(title, heads, shown, "figures")]
+    if others:
+        drawn = page.table("Other pairs of methods", heads, others, "figures")
+        parts.append(page.folded(plural(len(others), "other pair"), drawn))
+    return page.section(title, *parts, id="pairs")

@@ -1,4 +1,4 @@
-"""What notebooks show of results, comparisons, inspections and explanations.
+"""What notebooks show of results, comparisons, inspections, explanations and models.
 
 Every function takes what the object gives as JSON, and returns sections of the pages with their
 style, which holds inside of the output alone.
@@ -11,10 +11,14 @@ from typing import Any
 from evengraph.report.compare_page import comparison_sections
 from evengraph.report.inspect_page import STYLE as INSPECTION
 from evengraph.report.inspect_page import inspection_sections
-from evengraph.report.markup import Markup, join, tag
+from evengraph.report.markup import Markup, integer, join, tag
+from evengraph.report.model_card import CLASS_HEADS, class_rows, tested
 from evengraph.report.node_pictures import draw_explanation
 from evengraph.report.page import (
     STYLE,
+    section,
+    table,
+    table_row,
     verdict,
 )
 from evengraph.report.run_page import result_sections
@@ -47,6 +51,15 @@ def results_html(results: Sequence[Mapping[str, Any]]) -> str:
 def explanation_html(explanation: Mapping[str, Any], ids: Sequence[str]) -> str:
     """The figure of an explanation; nodes without ids are numbered."""
     return f'<div style="max-width: 48rem">{draw_explanation(explanation, ids)}</div>'
+
+
+def model_html(title: str, names: Sequence[str], counts: Sequence[int], extra: Any) -> str:
+    """Scores of a model and its classes; `extra` is what its folder holds beside the method."""
+    view = tested(extra, names, counts)
+    rows = [table_row(name, row) for name, *row in class_rows(view)]
+    drawn = table("Classes", CLASS_HEADS, rows, "figures")
+    said = verdict(view.verdict)
+    return _output(section(f"{title}, {integer(sum(counts))} training labels", said, drawn))
 
 
 def _output(*parts: Markup, style: str = "", name: str = "evengraph") -> str:
