@@ -7,6 +7,8 @@ from socket import create_connection
 from threading import Event, Thread
 from time import sleep
 
+import numpy as np
+import pandas as pd
 import pytest
 from small_desk import write_shop
 
@@ -83,6 +85,26 @@ def test_answers_are_those_of_predict(served, folder):
         assert ask(port, "/health", verb="GET", token="")[2]["status"] == "ready"
     predicted = model.predict(*map(eg.pipeline.scorer._frame, ([ROW], EDGES)), known=known)
     assert predicted["class"][0] == expected[0]["class"]
+
+
+def test_payments_are_scored_by_what_they_share(tmp_path):
+    days = [f"2024-05-{1 + place % 28:02d} 10:00" for place in range(120)]
+    table = pd.DataFrame({"card": [place % 17 for place in range(120)], "at": days})
+    table["amount"] = table["card"] % 5 + table.index % 3
+    table["kind"] = np.where(table["amount"] > 4, "fraud", "honest")
+    table.to_csv(tmp_path / "payments.csv", index=False)
+    model = eg.TableModel(eg.Logistic(), refit=False)
+    model.fit(tmp_path / "payments.csv", label="kind", link="card", time="at", progress=False)
+    model.save(tmp_path / "model")
+    made = Service(tmp_path / "model", None)
+    row = {"card": 3, "at": "2024-06-01 08:00", "amount": 2}
+    (found,) = json.loads(made.answer(json.dumps({"rows": [row]}).encode()))["results"]
+    expected = model.predict_proba(pd.DataFrame([row]), known=table)[0]
+    assert list(found["probabilities"].values()) == pytest.approx(expected.tolist())
+    for wrong, path in (({"edges": [{}]}, ["edges"]), ({"rows": [{"card": 3}]}, ["rows", 0, "at"])):
+        with pytest.raises(Refusal) as caught:
+            made.answer(json.dumps({"rows": [row]} | wrong).encode())
+        assert caught.value.content["path"] == path
 
 
 def test_the_description_has_the_columns_and_is_shown(served):

@@ -81,7 +81,8 @@ def request_models(scorer: Scorer, limits: Limits) -> tuple[type[BaseModel], typ
     encoder, columns = scorer.model.info.encoder, scorer.columns
     assert encoder is not None
     kinds = {item.column: _cell_of(item) for item in encoder.columns}
-    cells = {} if columns.id is None else {columns.id: Id}
+    cells: dict[str, Any] = dict.fromkeys(scorer.roles, str | float | None)
+    cells |= {} if columns.id is None else {columns.id: Id}
     cells |= {name: kinds.get(name, float | None) for name in encoder.input_columns}
     ends: dict[str, Any] = dict.fromkeys(scorer.ends, Id)
     for item in () if encoder.edges is None else encoder.edges.columns:
@@ -94,7 +95,7 @@ def request_models(scorer: Scorer, limits: Limits) -> tuple[type[BaseModel], typ
         return list[kind], Field(... if least else [], min_length=least, max_length=most)
 
     parts: dict[str, Any] = {"rows": some(_model("Row", cells), 1, limits.rows)}
-    parts["edges"] = some(_model("Edge", ends), 0, limits.edges)
+    parts["edges"] = some(_model("Edge", ends), 0, limits.edges if ends else 0)
     parts["reasons"] = int, Field(0, ge=0, le=MOST_REASONS)
     request = create_model("Request", __config__=STRICT, **parts)
     batch: dict[str, Any] = {"requests": some(request, 1, limits.rows)}
@@ -163,8 +164,8 @@ class Service:
 
     def _load(self, version: str) -> Served:
         scorer = Scorer(self.folder, self.known)
-        if scorer.edges is None:
-            raise ValueError(f"{self.folder} takes links or several tables; use Scorer.")
+        if scorer.columns.kinds:
+            raise ValueError(f"{self.folder} takes several tables; use Scorer.")
         models = request_models(scorer, self.limits)
         return Served(version, scorer, models, openapi(scorer, version, models))
 

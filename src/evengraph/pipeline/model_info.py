@@ -265,7 +265,7 @@ def build_new_nodes(
     # what follows is checked on the new tables alone, so that errors give their rows
     encoder.check_rows(new[0])
     count, rows = len(known[0]), np.arange(len(new[0]))
-    nodes = pd.concat([known[0], new[0]], ignore_index=True)
+    nodes = pd.concat([known[0], _typed_as(known[0], new[0])], ignore_index=True)
     nodes.attrs[ALL_ROWS] = known[0].attrs.get(ALL_ROWS, 0)
     edges = [part for part in (known[1], new[1]) if part is not None]
     rows += count
@@ -293,6 +293,15 @@ def build_new_nodes(
         same = np.setdiff1d(np.arange(count), rows)
         tables.graph.x[same] = build_graph(*known, columns, encoder).graph.x[same]
     return NewNodes(tables=tables, rows=rows, attached=True)
+
+
+def _typed_as(known: Any, new: Any) -> Any:
+    """New rows whose numbers are text where those of a file are."""
+    table = new.copy()
+    for name in new.columns.intersection(known.columns):
+        if new[name].dtype.kind in "biuf" and isinstance(known[name].dtype, pd.StringDtype):
+            table[name] = pd.Series(canonical_names(new[name]), new.index).where(new[name].notna())
+    return table
 
 
 class Refit(NamedTuple):

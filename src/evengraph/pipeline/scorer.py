@@ -156,9 +156,15 @@ class Scorer:
             answer["reasons"] = sorted(listed, key=lambda one: one["without"])[:count]
 
     @property
-    def ends(self) -> tuple[str, str]:
-        """The columns of edges that name their ends."""
-        return edge_ends(self.edges, self.columns, Notes())
+    def ends(self) -> tuple[str, ...]:
+        """The columns of edges that name their ends; none if there are no edges."""
+        return () if self.edges is None else edge_ends(self.edges, self.columns, Notes())
+
+    @property
+    def roles(self) -> list[str]:
+        """The columns of rows that are links or times."""
+        links = [part for link in self.columns.link or () for part in parts_of(link, self._nodes)]
+        return [*links, *filter(None, [self.columns.time])]
 
     def _find_anchors(self) -> Any:
         """Edges with the first and the last time, from which recency is measured."""
