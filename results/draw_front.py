@@ -57,11 +57,47 @@ def default() -> str:
         gcn, auto = _cell(setting, "GCN"), _cell(setting, "Auto")
         metric = _metric(setting)
         (low, high), star = gap.band, "*" if p < ALPHA else ""
-        name = NAMES[setting.partition("-natural")[0]] + (" (AP)" if metric == RANKING else "")
-        highest = max(_cell(setting, label).mean(metric) for label in others)
-        values = f"{gcn.mean(metric):.1f} | {highest:.1f} | {auto.mean(metric):.1f}"
-        lines.append(f"| {name} | {values} | {gap.mean:+.1f}{star} ({low:.1f} to {high:.1f}) |")
+        means = (gcn.mean(metric), _highest(setting), auto.mean(metric))
+        values = " | ".join(f"{mean:.1f}" for mean in means)
+        shown = f"{gap.mean:+.1f}{star} ({low:.1f} to {high:.1f})"
+        lines.append(f"| {_name(setting)} | {values} | {shown} |")
     return "\n".join(lines)
+
+
+def present() -> str:
+    """Auto as it is now beside that of version 0.2.0, GCN and the best other row."""
+    (results,) = load_experiments(Store(HERE / "auto.sqlite"))
+    cells = {cell.setting: cell for cell in results.cells}
+    old, gcn = (
+        [paired_gaps(cells[s], _cell(s, label), _metric(s)) for s in cells]
+        for label in ("Auto", "GCN")
+    )
+    p_values = holm([gap.evidence.p for gap in (*old, *gcn)])
+    stars = ["*" if p < ALPHA else "" for p in p_values]
+    shown = [
+        f"{round(gap.mean, 1) + 0.0:+.1f}{star} ({gap.band[0]:.1f} to {gap.band[1]:.1f})"
+        for gap, star in zip((*old, *gcn), stars, strict=True)
+    ]
+    names = ("of 0.2.0", "now", "now minus 0.2.0", "now minus GCN")
+    lines = [f"| graph | GCN | best of 14 | {' | '.join(f'`auto` {name}' for name in names)} |"]
+    lines.append("| --- " * 7 + "|")
+    for setting, *gaps in zip(cells, shown[: len(cells)], shown[len(cells) :], strict=True):
+        metric = _metric(setting)
+        means = [_cell(setting, "GCN").mean(metric), _highest(setting)]
+        means += [_cell(setting, "Auto").mean(metric), cells[setting].mean(metric)]
+        values = " | ".join(f"{mean:.1f}" for mean in means)
+        lines.append(f"| {_name(setting)} | {values} | {' | '.join(gaps)} |")
+    return "\n".join(lines)
+
+
+def _name(setting: str) -> str:
+    ranked = " (AP)" if _metric(setting) == RANKING else ""
+    return NAMES[setting.partition("-natural")[0]] + ranked
+
+
+def _highest(setting: str) -> float:
+    others = (label for label in portfolio().labels if label != "Auto")
+    return max(_cell(setting, label).mean(_metric(setting)) for label in others)
 
 
 def _gap(setting: str) -> Estimate:
@@ -88,4 +124,4 @@ def write() -> None:
 
 
 if __name__ == "__main__":
-    write() if "--write" in sys.argv else print(default())
+    write() if "--write" in sys.argv else print(default(), present(), sep="\n\n")
