@@ -16,12 +16,12 @@ from evengraph.disk import PackedGraph, learners, pack_graph, shards
 from evengraph.disk import models as on_disk
 from evengraph.disk import propagation as row_blocks
 from evengraph.disk.models import DiskGraph, disk_methods, learner_of
-from evengraph.methods import GCN, MLP, Boosting, IceBerg, Unison
+from evengraph.methods import GCN, MLP, Auto, Boosting, IceBerg, Unison
 from evengraph.metrics.multiclass import balanced_accuracy, confusion_matrix
 from evengraph.pipeline.model_info import load_model
 from evengraph.splits import Natural
 from evengraph.training.loop import CHECKSUM
-from evengraph.training.ranks import ALONE
+from evengraph.training.ranks import ALONE, Ranks
 from rank_workers import fit, fit_and_die, run_ranks
 
 QUICK = {"max_epochs": 15}
@@ -385,3 +385,34 @@ def test_trees_are_grown_by_one_process_for_all(tmp_path):
     ):
         assert found == pytest.approx(scores)
         torch.testing.assert_close(predicted, expected)
+
+
+def test_auto_races_the_candidates_that_learn_from_rows_as_in_memory(tmp_path):
+    graph = toy(300, 900, 12, 3)
+    disk = opened(graph, tmp_path / "graph")
+    task = Natural(train=0.6, val=0.2)(graph, seed=0)
+    options = {"candidates": "unison", "max_epochs": 5}
+    inner = Auto(**options).fit(task, seed=3, progress=False)
+    auto = disk.fit(Auto(**options), Natural(train=0.6, val=0.2)(disk.labels(), seed=0), seed=3)
+    assert auto.weights_ == pytest.approx(inner.weights_, rel=1e-3)
+    assert [type(member) for member in auto.members_] == [Unison] * len(inner.members_)
+    torch.testing.assert_close(whole(disk, auto), inner.predict_proba(graph), rtol=1e-3, atol=1e-4)
+    part, probabilities = disk.predict_task(auto, task)
+    expected = inner.predict_task(task)[task.train | task.val | task.test]
+    torch.testing.assert_close(probabilities, expected, rtol=1e-3, atol=1e-4)
+    assert torch.equal(auto.held_out(part), inner.held_out(task)[task.train | task.val | task.test])
+
+
+def test_auto_tries_trees_beside_unison_and_saves_its_choice(tmp_path):
+    disk = opened(toy(300, 900, 12, 3), tmp_path / "graph")
+    task = Natural(train=0.6, val=0.2)(disk.labels(), seed=0)
+    auto = disk.fit(Auto(max_epochs=3, folds=2), task, progress=False)
+    assert "4 candidates" in auto.summary_[0]
+    auto.save(tmp_path / "model")
+    again = load_model(tmp_path / "model")
+    torch.testing.assert_close(whole(disk, again), whole(disk, auto))
+    ranks = replace(disk.space, ranks=Ranks(0, 2))
+    with pytest.raises(ValueError, match="time_limit must be 0 for several processes"):
+        replace(disk, space=ranks).fit(Auto(time_limit=9), task)
+    with pytest.raises(ValueError, match="candidates must be among"):
+        disk.fit(Auto(candidates="logistic"), task)

@@ -41,7 +41,8 @@ from evengraph.disk.tables import (
     tensor_hash,
     wait_until,
 )
-from evengraph.methods import METHODS, Method
+from evengraph.methods import METHODS, Auto, Boosting, Method
+from evengraph.methods.auto import portfolio, weighted_mean
 from evengraph.methods.bases.method import learn, reset
 from evengraph.methods.bases.saving import Labelled
 from evengraph.ops.features import feature_signatures
@@ -216,10 +217,12 @@ class DiskGraph:
         Training is saved every few seconds. After a kill, the same call resumes.
         """
         self._latest.clear()
+        if isinstance(method, Auto):
+            self._race(method, task, seed=seed, on_epoch=on_epoch, progress=progress)
+            return method
         learner = learner_of(method, self.space)
         torch.empty(0, device=self.space.device)  # a GPU that is not in use yet would not be seeded
-        row = int(FLOAT * COPIES * max(learner.row_width(self.x.shape[1]), 1))
-        room = max(int(SHARE * self._limit) // (3 * row), SMALLEST)  # rows of each kind
+        room = self._room(learner)
         fits = task.graph.num_nodes <= min(room, LARGEST)
         options = {"seed": seed, "on_epoch": on_epoch, "progress": progress}
         if isinstance(learner, NetworkLearner) and not fits:
@@ -231,6 +234,48 @@ class DiskGraph:
         else:
             self._fit_part(learner, task, torch.arange(task.graph.num_nodes), options)
         return method
+
+    def _room(self, learner: Learner[Any]) -> int:
+        """Rows of each kind that fit in memory."""
+        row = int(FLOAT * COPIES * max(learner.row_width(self.x.shape[1]), 1))
+        return max(int(SHARE * self._limit) // (3 * row), SMALLEST)
+
+    def _race(self, method: Auto, task: Task, **options: Any) -> None:
+        """Race the candidates that learn from rows, as in memory."""
+        if method.time_limit and not self.space.ranks.is_alone:
+            raise ValueError("time_limit must be 0 for several processes: their clocks differ.")
+        candidates = []
+        for one in portfolio(task.graph, names=method.names).values():
+            if isinstance(one, Boosting):  # streams rows with LightGBM alone
+                one = replace(one, context=False)
+                room = self._room(TreeLearner(one, self.space))
+                if task.graph.num_nodes > min(room, LARGEST):
+                    one = replace(one, engine="lightgbm")
+            if type(one) in LEARNERS and (self.has_edges or not one.uses_graph):
+                candidates.append(one)
+        if not candidates:
+            names = ", ".join(name for name, kind in METHODS.items() if kind in LEARNERS)
+            raise ValueError(f"candidates must be among {names} for a graph on disk.")
+        hidden, sets = hide_others(task), task.train | task.val | task.test
+        reset(method, hidden)
+        learn(method, partial(method.choose, hidden, candidates, self), **options)
+        nodes = sets.nonzero().squeeze(1)
+        if method.held_out_ is not None:  # among the nodes of `predict_task`
+            held_out, rows, labelled = method.held_out_
+            method.held_out_ = torch.searchsorted(nodes, held_out), rows, labelled[nodes]
+            learnt = labelled.nonzero().squeeze(1)
+        else:
+            learnt = task.train_nodes
+        method.labelled_ = self._labelled(learnt, task.graph.y[learnt])
+
+    def _labelled(self, nodes: Tensor, labels: Tensor) -> Labelled:
+        """Nodes that are learnt from."""
+        signatures = [feature_signatures(self.x.read(some)) for some in nodes.split(PREDICTED)]
+        return Labelled(nodes, labels, torch.cat(signatures))
+
+    @property
+    def has_edges(self) -> bool:
+        return self.packed.num_edges > 0
 
     def _fit_part(
         self,
@@ -302,9 +347,7 @@ class DiskGraph:
         method, folder, ranks = learner.method, self.space.folder, self.space.ranks
         checkpoint = Checkpoint(folder / "training.pt", ranks=ranks)  # until it is named
         reset(method, task)
-        blocks = labelled[0].split(PREDICTED)
-        signatures = torch.cat([feature_signatures(self.x.read(some)) for some in blocks])
-        method.labelled_ = Labelled(*labelled, signatures)
+        method.labelled_ = self._labelled(*labelled)
 
         def body() -> None:
             tables = learner.fit_tables(self.x)
@@ -326,6 +369,11 @@ class DiskGraph:
         """
         if blocks is None:
             blocks = list(row_slices(self.x.shape[0], PREDICTED))
+        if isinstance(method, Auto):
+            members = [self.predict(member, blocks) for member in method.members_]
+            every = zip(*members, strict=True)
+            means = (weighted_mean(method.weights_, [p for _, p in some]) for some in every)
+            return zip(blocks, means, strict=True)
         learner = learner_of(method, self.space)
         if method.num_features_ != self.x.shape[1]:
             raise ValueError(
@@ -358,7 +406,10 @@ class DiskGraph:
     def predict_task(self, method: Method, task: Task) -> tuple[Task, Tensor]:
         """The task on the nodes of its three sets alone, and their class probabilities, (n, C)."""
         nodes = (task.train | task.val | task.test).nonzero().squeeze(1)
-        return select_nodes(task, nodes), self.predict_nodes(method, nodes)
+        part, probabilities = select_nodes(task, nodes), self.predict_nodes(method, nodes)
+        if isinstance(method, Auto):
+            probabilities = method.with_held_out(part, probabilities)
+        return part, probabilities
 
     def predict_nodes(self, method: Method, nodes: Tensor) -> Tensor:
         ranks = self.space.ranks
@@ -398,7 +449,7 @@ def mark_of(packed: PackedGraph) -> str:
 
 def disk_methods() -> list[str]:
     """Names of the methods that graphs on disk can be used with."""
-    return [name for name, kind in METHODS.items() if kind in LEARNERS]
+    return [name for name, kind in METHODS.items() if kind in (Auto, *LEARNERS)]
 
 
 def learner_of(method: Method, space: Workspace) -> Learner[Any]:
@@ -409,7 +460,7 @@ def learner_of(method: Method, space: Workspace) -> Learner[Any]:
 
 def check_method(method: Method) -> None:
     """Raise ValueError for a method that needs the whole graph in memory."""
-    if type(method) not in LEARNERS:
+    if type(method) not in (Auto, *LEARNERS):
         raise ValueError(
             f"{method.title} needs the whole graph in memory; for a graph on disk use one of "
             f"{', '.join(disk_methods())}."

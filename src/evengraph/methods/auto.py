@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import exp
 from time import perf_counter
-from typing import Any, cast, final
+from typing import Any, Protocol, cast, final
 
 import torch
 from torch import Tensor
@@ -104,7 +105,7 @@ class Auto(Method):
             allowed = ", ".join((AUTO, *metrics))
             raise ValueError(f"metric must be one of {allowed}, got {self.metric!r}.")
         known = [name for name in method_table() if name != type(self).__name__.lower()]
-        for name in self._names:
+        for name in self.names:
             if name not in known:
                 raise ValueError(f"candidates must be among {', '.join(known)}, got {name!r}.")
 
@@ -114,31 +115,36 @@ class Auto(Method):
         return {}
 
     @property
-    def _names(self) -> list[str]:
+    def names(self) -> list[str]:
         return [name.strip() for name in self.candidates.split(",") if name.strip()]
 
     def _fit(self, task: Task) -> None:
-        methods = []
-        for one in portfolio(task.graph, names=self._names).values():  # no more epochs than here
-            names = ("max_epochs", "patience")
-            limits = {name: min(getattr(one, name), getattr(self, name)) for name in names}
-            methods.append(replace(one, **limits))
+        methods = list(portfolio(task.graph, names=self.names).values())
         if not has_edges(task.graph):
             methods = [one for one in methods if not one.uses_graph] or methods
-        race = self._race(task, int(torch.randint(2**31, ())))
+        self.choose(task, methods)
+
+    def choose(self, task: Task, methods: Sequence[Method], disk: Fitter | None = None) -> None:
+        """Race candidates and adopt the best; those of a graph on `disk` are fitted there."""
+        names = ("max_epochs", "patience")  # no more than here
+        methods = [
+            replace(one, **{name: min(getattr(one, name), getattr(self, name)) for name in names})
+            for one in methods
+        ]
+        race = self._race(task, int(torch.randint(2**31, ())), disk)
         race.run(methods, self._report_epoch)
         weights = race.weights()
         self._take(race, weights)
         self.summary_ = race.summary(weights)
 
-    def _race(self, task: Task, seed: int) -> Race:
+    def _race(self, task: Task, seed: int, disk: Fitter | None = None) -> Race:
         counts = task.class_counts + torch.tensor(task.val_counts).to(task.class_counts)
         fewest = int(counts[counts > 0].min())
         number = self.folds or (FOLDS if fewest < MANY else MANY_FOLDS)
         number = 1 if task.published else min(number, int(counts.sum()) // 2)
         tasks = folds(task, number, generator(seed)) if number > 1 else [task]
         metric = None if self.metric == AUTO else self.metric
-        return Race(tasks if len(tasks) > 1 else [task], self.time_limit, metric, seed)
+        return Race(tasks if len(tasks) > 1 else [task], self.time_limit, metric, seed, disk)
 
     def _take(self, race: Race, weights: Mapping[int, float]) -> None:
         """Adopt the selected candidates, those of all folds with equal weights."""
@@ -148,9 +154,10 @@ class Auto(Method):
         self.weights_ = [share / count for share in shares for _ in range(count)]
         self.members_ = [method for trial in trials for method in trial.methods]
         self.history_ = race.history(trials[0])
-        mean = weighted_mean(shares, [trial.mean for trial in trials])
-        self._predicted = GraphState(race.task.graph), mean
-        self.held_out_ = None
+        self._predicted = self.held_out_ = None
+        if race.disk is None:
+            mean = weighted_mean(shares, [trial.mean for trial in trials])
+            self._predicted = GraphState(race.task.graph), mean
         if race.folded:
             nodes = torch.cat([task.val_nodes for task in race.tasks])
             rows = weighted_mean(shares, [trial.held_out for trial in trials])
@@ -179,7 +186,10 @@ class Auto(Method):
 
     def predict_task(self, task: Task) -> Tensor:
         """Class probabilities of every node; of held-out nodes by models that did not see them."""
-        probabilities = super().predict_task(task)
+        return self.with_held_out(task, super().predict_task(task))
+
+    def with_held_out(self, task: Task, probabilities: Tensor) -> Tensor:
+        """Put what the folds predicted for the nodes that they held out."""
         if self._knows(task):
             nodes, rows, _ = cast("tuple[Tensor, ...]", self.held_out_)
             probabilities[nodes] = rows.to(probabilities)
@@ -271,6 +281,28 @@ class _Details:
             raise ValueError("weights must be one for each member")
 
 
+class Fitter(Protocol):
+    """A graph on disk, which fits methods and predicts some of its nodes."""
+
+    @property
+    def has_edges(self) -> bool:
+        """Whether an edge joins two different nodes."""
+
+    def fit(
+        self,
+        method: Method,
+        task: Task,
+        *,
+        seed: int = 0,
+        on_epoch: Callback | None = None,
+        progress: bool | None = None,
+    ) -> Method:
+        """Train a method on a split of the labels."""
+
+    def predict_nodes(self, method: Method, nodes: Tensor) -> Tensor:
+        """Class probabilities of some nodes."""
+
+
 class OutOfTime(KeyboardInterrupt):
     """Ends a candidate as Ctrl-C does."""
 
@@ -299,7 +331,16 @@ class Trial:
 class Race:
     """Candidates, fitted to one task, or to every fold of one, and compared on held-out nodes."""
 
-    def __init__(self, tasks: Sequence[Task], limit: float, metric: str | None, seed: int) -> None:
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        limit: float,
+        metric: str | None,
+        seed: int,
+        disk: Fitter | None = None,
+    ) -> None:
+        self.disk = disk
+        self.has_edges = disk.has_edges if disk is not None else has_edges(tasks[0].graph)
         self.tasks, self.task, self.seed, self.started = tasks, tasks[0], seed, perf_counter()
         self.deadline = self.started + limit if limit else None
         every = torch.stack([task.val for task in tasks]).any(0)  # one fold may lack a class
@@ -382,7 +423,8 @@ class Race:
                     raise OutOfTime
 
             method = type(trial.method)(**trial.method.get_params())
-            method.fit(task, seed=self.seed, on_epoch=watch, progress=False)
+            fit = method.fit if self.disk is None else partial(self.disk.fit, method)
+            fit(task, seed=self.seed, on_epoch=watch, progress=False)
             trial.methods.append(method)
             if any(history.interrupted for history in method.history_):
                 raise OutOfTime if self._late() else KeyboardInterrupt
@@ -402,9 +444,13 @@ class Race:
 
     def _predict(self, trial: Trial, task: Task, method: Method | None = None) -> None:
         """Predict with the last fit, or a given one, and score all that was held out so far."""
-        probabilities = (method or trial.methods[-1]).predict_proba(task.graph)
-        trial.mean = probabilities + (trial.mean if trial.parts else 0)
-        trial.parts.append(probabilities[task.val])
+        method = method or trial.methods[-1]
+        if self.disk is not None:
+            trial.parts.append(self.disk.predict_nodes(method, task.val_nodes))
+        else:
+            probabilities = method.predict_proba(task.graph)
+            trial.mean = probabilities + (trial.mean if trial.parts else 0)
+            trial.parts.append(probabilities[task.val])
         trial.score = self.validations[len(trial.parts) - 1].score(trial.held_out)
 
     def _surely_behind(self, trial: Trial) -> bool:
@@ -515,7 +561,7 @@ class Race:
 
     def _about_graph(self) -> str:
         """Whether the best model that uses the graph is better than the best that does not."""
-        if not has_edges(self.task.graph):
+        if not self.has_edges:
             return "There are no edges"
         best = self._best_by_use()
         left = [trial for trial in self.behind if not trial.method.uses_graph]

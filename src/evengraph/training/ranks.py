@@ -175,7 +175,7 @@ ALONE = Ranks()
 
 @contextmanager
 def joined_ranks() -> Iterator[Ranks]:
-    """The processes that torchrun, Ray Train or a launcher of your own has started.
+    """The processes that Ray, torchrun or a launcher of your own has started.
 
     A process group that exists is used. Otherwise one is made from the variables that torchrun
     sets; without them a process is alone. If another process ends, LostRankError is raised.
