@@ -233,7 +233,7 @@ def main(arguments=None):
             model, table = f"model-{name}", f"predictions-{name}"
             if good:
                 words = ["predict", model, "graph", "--memory", "200MB", "--out", table]
-                with job(hosts, *words, "--ray", HEAD, "--workers", "3") as (process, log):
+                with job(hosts, *words, "--ray", HEAD, "--workers", "3") as (process, _):
                     good = process.wait(END) == 0
                 found = pd.read_parquet(hosts.folder / table) if good else None
                 if good and expected is None:
