@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import cross_entropy, pad
+from torch_geometric.data import Data
 
 from evengraph.core.lazy import import_optional
 from evengraph.core.task import Task
@@ -30,7 +31,8 @@ from evengraph.disk.propagation import (
     view_tables,
 )
 from evengraph.disk.tables import DerivedTable, JoinedTable, Table
-from evengraph.methods import MLP, Boosting, IceBerg, Method, Unison
+from evengraph.methods import MLP, Auto, Boosting, IceBerg, Method, Unison
+from evengraph.methods.auto import portfolio
 from evengraph.methods.bases.network import above_mean, double_balancing_epoch, pseudo_label_loss
 from evengraph.methods.boosting import (
     CHUNK,
@@ -66,6 +68,7 @@ from evengraph.training.ranks import (
 
 FULL = 2**16  # rows up to which an epoch sees all of them
 BATCH = 2**13  # labelled rows, and others, in an epoch on more
+Chooser = Auto  # which fits others
 NO_EDGES = sp.csr_matrix((0, 0))  # a loss on rows does not use them
 Rows = Mapping[str, Tensor]  # of some nodes by the name of their table, (n, width) each
 M = TypeVar("M", bound=Method)
@@ -448,3 +451,18 @@ LEARNERS: dict[type[Method], type[Learner[Any]]] = {
     Boosting: TreeLearner,
 }
 """The adapter of each method that graphs on disk can be used with."""
+
+
+def row_candidates(
+    method: Chooser, graph: Data, space: Workspace, fits: Callable[[Learner[Any]], bool]
+) -> list[Method]:
+    """The candidates that learn from rows; trees without labels and places, which need edges."""
+    found = list[Method]()
+    for one in portfolio(graph, names=method.names).values():
+        if isinstance(one, Boosting):
+            one = replace(one, context=False)
+            if not fits(TreeLearner(one, space)):  # the engine that streams rows
+                one = replace(one, engine="lightgbm")
+        if type(one) in LEARNERS and (space.links.num_edges or not one.uses_graph):
+            found.append(one)
+    return found

@@ -27,7 +27,14 @@ from evengraph.core.rng import generator
 from evengraph.core.task import HIDDEN_LABEL, Task
 from evengraph.datasets import DATASETS, cache_folder
 from evengraph.disk.graphs import check_encoder, memory_to_read
-from evengraph.disk.learners import LEARNERS, Learner, NetworkLearner, TreeLearner
+from evengraph.disk.learners import (
+    LEARNERS,
+    Chooser,
+    Learner,
+    NetworkLearner,
+    TreeLearner,
+    row_candidates,
+)
 from evengraph.disk.packed_graph import PackedGraph, Progress, no_progress
 from evengraph.disk.propagation import FLOAT, Workspace
 from evengraph.disk.shards import RowPlan, sharded_rows
@@ -41,8 +48,8 @@ from evengraph.disk.tables import (
     tensor_hash,
     wait_until,
 )
-from evengraph.methods import METHODS, Auto, Boosting, Method
-from evengraph.methods.auto import portfolio, weighted_mean
+from evengraph.methods import METHODS, Method
+from evengraph.methods.auto import weighted_mean
 from evengraph.methods.bases.method import learn, reset
 from evengraph.methods.bases.saving import Labelled
 from evengraph.ops.features import feature_signatures
@@ -217,7 +224,7 @@ class DiskGraph:
         Training is saved every few seconds. After a kill, the same call resumes.
         """
         self._latest.clear()
-        if isinstance(method, Auto):
+        if isinstance(method, Chooser):
             self._race(method, task, seed=seed, on_epoch=on_epoch, progress=progress)
             return method
         learner = learner_of(method, self.space)
@@ -240,19 +247,15 @@ class DiskGraph:
         row = int(FLOAT * COPIES * max(learner.row_width(self.x.shape[1]), 1))
         return max(int(SHARE * self._limit) // (3 * row), SMALLEST)
 
-    def _race(self, method: Auto, task: Task, **options: Any) -> None:
+    def _race(self, method: Chooser, task: Task, **options: Any) -> None:
         """Race the candidates that learn from rows, as in memory."""
         if method.time_limit and not self.space.ranks.is_alone:
             raise ValueError("time_limit must be 0 for several processes: their clocks differ.")
-        candidates = []
-        for one in portfolio(task.graph, names=method.names).values():
-            if isinstance(one, Boosting):  # streams rows with LightGBM alone
-                one = replace(one, context=False)
-                room = self._room(TreeLearner(one, self.space))
-                if task.graph.num_nodes > min(room, LARGEST):
-                    one = replace(one, engine="lightgbm")
-            if type(one) in LEARNERS and (self.has_edges or not one.uses_graph):
-                candidates.append(one)
+
+        count = len(task.train)
+        candidates = row_candidates(
+            method, task.graph, self.space, lambda one: count <= min(self._room(one), LARGEST)
+        )
         if not candidates:
             names = ", ".join(name for name, kind in METHODS.items() if kind in LEARNERS)
             raise ValueError(f"candidates must be among {names} for a graph on disk.")
@@ -369,7 +372,7 @@ class DiskGraph:
         """
         if blocks is None:
             blocks = list(row_slices(self.x.shape[0], PREDICTED))
-        if isinstance(method, Auto):
+        if isinstance(method, Chooser):
             members = [self.predict(member, blocks) for member in method.members_]
             every = zip(*members, strict=True)
             means = (weighted_mean(method.weights_, [p for _, p in some]) for some in every)
@@ -407,7 +410,7 @@ class DiskGraph:
         """The task on the nodes of its three sets alone, and their class probabilities, (n, C)."""
         nodes = (task.train | task.val | task.test).nonzero().squeeze(1)
         part, probabilities = select_nodes(task, nodes), self.predict_nodes(method, nodes)
-        if isinstance(method, Auto):
+        if isinstance(method, Chooser):
             probabilities = method.with_held_out(part, probabilities)
         return part, probabilities
 
@@ -449,7 +452,7 @@ def mark_of(packed: PackedGraph) -> str:
 
 def disk_methods() -> list[str]:
     """Names of the methods that graphs on disk can be used with."""
-    return [name for name, kind in METHODS.items() if kind in (Auto, *LEARNERS)]
+    return [name for name, kind in METHODS.items() if kind in (Chooser, *LEARNERS)]
 
 
 def learner_of(method: Method, space: Workspace) -> Learner[Any]:
@@ -460,7 +463,7 @@ def learner_of(method: Method, space: Workspace) -> Learner[Any]:
 
 def check_method(method: Method) -> None:
     """Raise ValueError for a method that needs the whole graph in memory."""
-    if type(method) not in (Auto, *LEARNERS):
+    if type(method) not in (Chooser, *LEARNERS):
         raise ValueError(
             f"{method.title} needs the whole graph in memory; for a graph on disk use one of "
             f"{', '.join(disk_methods())}."
