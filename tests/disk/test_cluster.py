@@ -1,5 +1,6 @@
 """run and predict on Ray: real processes under a Ray that is a thread pool, lost ones, errors."""
 
+import os
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from contextlib import contextmanager
@@ -72,6 +73,7 @@ def ray(monkeypatch):
             yield found
 
         monkeypatch.setattr(cluster, "connected_ray", connected)
+        monkeypatch.setattr(cluster, "_apart", lambda work: work())
         yield nodes
 
 
@@ -146,6 +148,24 @@ def test_what_the_cluster_lacks_is_said_before_anything_starts(
 ):
     assert call("run", graph, "--ray", "auto", *options) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # a fork beside threads
+@pytest.mark.parametrize(
+    ("work", "status"),
+    [
+        (lambda: 0, 0),
+        (lambda: 2, 2),
+        (lambda: os._exit(0), None),
+        (lambda: os.kill(os.getpid(), 9), None),
+    ],
+)
+def test_a_driver_that_ray_ends_is_not_a_success(work, status):
+    if status is not None:
+        assert cluster._apart(work) == status
+        return
+    with pytest.raises(OSError, match=r"cluster is gone. Start it again; the same command resumes"):
+        cluster._apart(work)
 
 
 def test_workers_need_a_cluster_and_a_packed_graph(graph, capsys):

@@ -222,7 +222,7 @@ def test_test_labels_are_hidden(tmp_path, monkeypatch, method, room):
 
 def test_only_methods_of_rows_are_taken(tmp_path):
     names = disk_methods()
-    assert set(names) == {"unison", "iceberg", "mlp", "boosting"}
+    assert set(names) == {"auto", "unison", "iceberg", "mlp", "boosting"}
     disk = opened(toy(60, 100, 4, 2), tmp_path / "graph")
     task = split_of(disk)
     with pytest.raises(

@@ -7,13 +7,15 @@ workers join one another as processes of torchrun do (`training.ranks`), and sha
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from subprocess import PIPE, Popen
 from threading import Thread
+from traceback import print_exc
 from typing import Any, NamedTuple, NoReturn
 
 import psutil
@@ -21,7 +23,7 @@ import typer
 from rich.text import Text
 
 from evengraph import __version__
-from evengraph.cli.console import err, out, print_sentence, words_without
+from evengraph.cli.console import err, out, print_error, print_sentence, words_without
 from evengraph.core.errors import first_line
 from evengraph.core.lazy import is_packed
 from evengraph.core.machine import format_size, parse_size
@@ -31,6 +33,7 @@ RETRIES = 3  # after the loss of a worker
 PATIENCE = 300.0  # seconds for hosts to come back, or for others to free what they use
 POLL = 0.5  # seconds between looks at what the first worker prints
 BESIDES = 2**29  # bytes of Python and torch, which --memory does not count
+DONE = 76  # how a child process says that all went well
 LOST_STATUS = 75  # of a process that another one left alone: `LostRankError.status`
 CHILD = (
     "from evengraph.core.machine import end_with_parent; end_with_parent(); "
@@ -148,7 +151,47 @@ def run_on_cluster(
         raise ValueError(
             f"--ray is for packed graphs: evengraph pack {data} --out graph makes one."
         )
-    words = words_without("--ray", "--workers")
+    where = workers, memory, device, threads
+    raise typer.Exit(_apart(lambda: _drive(address, words_without("--ray", "--workers"), *where)))
+
+
+def _apart(work: Callable[[], int]) -> int:
+    """Call a function in a child process: where the cluster is gone, Ray ends it with status 0."""
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            status = work() or DONE
+        except (ValueError, OSError) as error:
+            print_error(error)
+            status = 2
+        except KeyboardInterrupt:
+            status = 130
+        except Exception:
+            print_exc()
+        finally:
+            sys.stdout.flush()
+            os._exit(status)
+    try:
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    except KeyboardInterrupt:
+        os.kill(child, signal.SIGINT)
+        os.waitpid(child, 0)
+        raise
+    if status <= 0:
+        raise OSError("The Ray cluster is gone. Start it again; the same command resumes.")
+    return 0 if status == DONE else status
+
+
+def _drive(
+    address: str,
+    words: Sequence[str],
+    workers: int | None,
+    memory: str | None,
+    device: str,
+    threads: int | None,
+) -> int:
+    """Start workers, and again after a loss; returns the status of the command."""
     with connected_ray(address) as ray:
         nodes = _nodes(ray)
         count = workers or len(nodes)
@@ -162,7 +205,7 @@ def run_on_cluster(
             finally:
                 ray.util.remove_placement_group(group)
             if not lost:
-                raise typer.Exit(status)
+                return status
             if attempt < RETRIES:
                 again = f"starting again from what is stored ({attempt + 1} of {RETRIES})"
                 print_sentence(f"Lost {lost}: {again}", err)
