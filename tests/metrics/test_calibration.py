@@ -150,7 +150,6 @@ def test_the_brier_score_of_two_classes_is_twice_the_usual(seed):
         (lambda p, y: Calibrator.fit(p, y - 1), "labels must lie between 0 and 1, got -1 to 0"),
         (lambda p, y: expected_calibration_error(y, p, 0), "bins must be at least 1"),
         (lambda p, y: Calibrator(temperature=0), "temperature must be above 0"),
-        (lambda p, y: Calibrator(shift=(math.inf,)), "shift and shares must be finite"),
     ],
 )
 def test_mistakes(call, message):

@@ -442,6 +442,22 @@ def decided(**curve):
             {"columns": STORED["columns"] | {"features": "amount"}},
             "columns.features must be a valid array",
         ),
+        ({"made": {"seeds": [5, True]}}, r"extra.made.seeds\[1\] must .* got True"),
+        ({"made": {"hue": 1}}, "extra.made.hue is unknown"),
+        ({"made": {"interval": [101, 5.0]}}, r"made.interval\[0\] must be less .* got 101"),
+        ({"made": {"ranking": {"value": 5.0}}}, "extra.made.ranking.ends is missing"),
+        ({"calibration": {"lines": "ab"}}, "calibration.lines must be a valid array"),
+        (
+            {"calibration": {"reliability": {"before": [], "after": [[0.5, 1.5, 9]]}}},
+            r"reliability.after\[0\]\[1\] must .* got 1.5",
+        ),
+        ({"test": {"accuracy": -1}}, "extra.test.accuracy must be greater .* got -1"),
+        ({"counts": {"nodes": -1}}, "extra.counts.nodes must be greater .* got -1"),
+        ({"confusion": [[3, -1], [0, 4]]}, r"confusion\[0\]\[1\] must .* got -1"),
+        ({"sets": [[0.5], [1.5]]}, r"extra.sets\[1\]\[0\] must .* got 1.5"),
+        ({"calibrator": {**STORED["calibrator"], "shares": [2, -1]}}, r"shares\[0\] must .* got 2"),
+        ({"risk": {"nodes": 9, "levels": [[0.5, 1, -0.1, 0]]}}, r"levels\[0\]\[2\] must .* -0.1"),
+        ({"refit": {"train": -5, "validation": 1, "train_before": 1}}, "refit.train must .* -5"),
     ],
 )
 def test_parts_of_another_kind_are_refused(changed, told):

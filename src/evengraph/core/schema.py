@@ -4,7 +4,9 @@ import json
 import re
 from collections.abc import Hashable, Sequence
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
+
+from annotated_types import Interval
 
 from evengraph.core.errors import short
 
@@ -21,6 +23,11 @@ TOLD = {
 }
 
 _HALF = re.compile("[\ud800-\udfff]")  # what JSON can escape, and no file or terminal holds
+
+Count = Annotated[int, Interval(ge=0, lt=2**53)]
+Size = Annotated[float, Interval(ge=0)]
+Share = Annotated[float, Interval(ge=0, le=1.001)]
+Percent = Annotated[float, Interval(ge=0, le=100.1)]  # sums of single precision may pass a limit
 
 T = TypeVar("T")
 Path = tuple[str | int, ...]

@@ -10,6 +10,7 @@ from pathlib import Path
 from time import time
 from typing import Any
 
+from evengraph.core.errors import short
 from evengraph.core.files import SqliteFile, known_tables
 
 FORMAT = 1
@@ -96,7 +97,8 @@ class LabelFile:
                 if not self._is_complete():
                     raise
         if column is not None and self.column != column:
-            raise ValueError(f"{self.path} holds labels for {self.column!r}, not for {column!r}.")
+            held = short(self.column)
+            raise ValueError(f"{self.path} holds labels for {held}, not for {column!r}.")
 
     def _is_complete(self) -> bool:
         """Whether the tables are there; raises if the file is another program's or format's."""
@@ -199,7 +201,7 @@ class Answers:
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self.last = 0  # number of the last event
-        self.classes: list[str] = []  # added or used, the first first; none is ever left out
+        self._classes: dict[str, None] = {}  # in order
         self._events: dict[int, Event] = {}
         self._by_node: dict[str, list[Event]] = {}
         self._undone: set[int] = set()
@@ -211,11 +213,16 @@ class Answers:
             self.last = max(self.last, event.number)
             if event.kind == UNDO and event.undoes is not None:
                 self._undone.add(event.undoes)
-            if event.kind in (CLASS, LABEL) and event.label not in self.classes:
-                self.classes.append(event.label)
+            if event.kind in (CLASS, LABEL):
+                self._classes[event.label] = None
             if event.kind in (*ANSWERS, NOTE):
                 self._events[event.number] = event
                 self._by_node.setdefault(event.node, []).append(event)
+
+    @property
+    def classes(self) -> list[str]:
+        """Added or used, the first first; none is ever left out."""
+        return list(self._classes)
 
     def of(self, node: str) -> Event | None:
         return next((e for e in reversed(self.history(node)) if e.kind in ANSWERS), None)

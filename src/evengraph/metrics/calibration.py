@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from evengraph.core.schema import Count, Share
+
 MIN_NODES = 30  # held-out nodes in all for probabilities
 MIN_PER_CLASS = 10  # held-out nodes of a class for its probability to be one
 SMALLEST = 1e-8  # probability; less is a saturated softmax, which says nothing of how sure it is
@@ -41,15 +43,13 @@ class Calibrator:
 
     temperature: float = 1.0
     shift: tuple[float, ...] = ()
-    counts: tuple[int, ...] = ()
-    shares: tuple[float, ...] = ()
-    nodes: int = 0
+    counts: tuple[Count, ...] = ()
+    shares: tuple[Share, ...] = ()
+    nodes: Count = 0
 
     def __post_init__(self) -> None:
         if not 0 < self.temperature < math.inf:
             raise ValueError(f"temperature must be above 0 and finite, got {self.temperature}.")
-        if not all(math.isfinite(value) for value in (*self.shift, *self.shares)):
-            raise ValueError(f"shift and shares must be finite, got {self.shift}, {self.shares}.")
 
     @classmethod
     def fit(

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, Self
 import torch
 from torch import Tensor
 
+from evengraph.core.schema import Count, Share
 from evengraph.metrics.multiclass import confusion_matrix, recalls
 from evengraph.metrics.significance import Interval, share_interval
 
@@ -232,8 +233,8 @@ class DecisionCurve(NamedTuple):
 class Decision(NamedTuple):
     """From which probability of the positive class a node is flagged, why, and what that did."""
 
-    positive: int
-    threshold: float
+    positive: Count
+    threshold: Share
     rule: Rule = BEST_F1
     curve: DecisionCurve | None = None
 
@@ -360,16 +361,16 @@ def covering(sets: Sequence[Sequence[float]], counts: Sequence[int], coverage: f
 class Abstention(NamedTuple):
     """From which confidence on a model decides, and how good it then is on validation."""
 
-    confidence: float  # probability of the predicted class from which on a node is decided
-    coverage: float  # share of the validation nodes that are decided
-    error: float  # share of wrong classes among them
-    balanced_error: float  # the same, averaged over classes
+    confidence: Share  # probability of the predicted class from which on a node is decided
+    coverage: Share  # share of the validation nodes that are decided
+    error: Share  # share of wrong classes among them
+    balanced_error: Share  # the same, averaged over classes
 
 
 class RiskCurve(NamedTuple):
     """Abstention at every share of undecided nodes, and without any."""
 
-    nodes: int  # number of validation nodes
+    nodes: Count  # number of validation nodes
     levels: tuple[Abstention, ...]  # from none undecided to nearly all
 
     @classmethod

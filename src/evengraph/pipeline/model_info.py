@@ -14,11 +14,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
+from typing_extensions import TypedDict  # pydantic reads no other before Python 3.12
 
 from evengraph.core.errors import SHOWN, ArgumentError, first_line, one_line_errors, short
 from evengraph.core.machine import pick_device
 from evengraph.core.rng import seeded
-from evengraph.core.schema import SchemaError, read
+from evengraph.core.schema import Count, Percent, SchemaError, Share, Size, read
 from evengraph.core.task import Task
 from evengraph.methods import METHODS, Method
 from evengraph.methods.bases.method import restore_method
@@ -53,10 +54,10 @@ class TrainingStatistics:
     """Means over the training graph; no row of it is stored."""
 
     means: tuple[float, ...]  # of every feature
-    deviations: tuple[float, ...]
-    log_degree: tuple[float, float]  # mean and standard deviation of log(1 + neighbours)
-    predicted: tuple[float, ...]  # share of each class, for nodes that were not learnt from
-    labels: tuple[float, ...]  # share of each class
+    deviations: tuple[Size, ...]
+    log_degree: tuple[Size, Size]  # mean and standard deviation of log(1 + neighbours)
+    predicted: tuple[Share, ...]  # share of each class, for nodes that were not learnt from
+    labels: tuple[Share, ...]  # share of each class
     quartiles: tuple[float, ...] = ()  # of columns of numbers, three each; not in former versions
 
     @classmethod
@@ -91,8 +92,8 @@ class TrainingStatistics:
         sizes = *(len(part) for part in features), *(len(part) for part in classes)
         if sizes != (num_features,) * 2 + (num_classes,) * 2:
             raise SchemaError("must fit the features and classes", "statistics")
-        if not 0 <= self.log_degree[0] < MAX_LOG_DEGREE:
-            raise SchemaError(f"must lie between 0 and {MAX_LOG_DEGREE}", "statistics.log_degree")
+        if self.log_degree[0] >= MAX_LOG_DEGREE:
+            raise SchemaError(f"must be below {MAX_LOG_DEGREE}", "statistics.log_degree")
 
     def as_dict(self) -> dict[str, Any]:
         return {name: list(values) for name, values in asdict(self).items()}
@@ -307,9 +308,9 @@ def _typed_as(known: Any, new: Any) -> Any:
 class Refit(NamedTuple):
     """How many labels a model was fitted to again, after its scores were computed."""
 
-    train: int
-    validation: int
-    train_before: int
+    train: Count
+    validation: Count
+    train_before: Count
 
     @classmethod
     def of(cls, task: Task, held_out: Tensor) -> Refit:
@@ -333,7 +334,7 @@ def all_labels(task: Task) -> Task:
 class Threshold(NamedTuple):
     """From which probability of the positive class a node is flagged."""
 
-    positive: int
+    positive: Count
     value: float
 
 
@@ -344,6 +345,47 @@ class TrainedOn(NamedTuple):
     columns: dict[str, str | bool]
 
 
+Bins = list[tuple[Share, Share, Size]]  # mean probability, share that came true, nodes
+
+
+class Reliability(TypedDict):
+    """How often probabilities of held-out nodes came true, before and after calibration."""
+
+    before: Bins
+    after: Bins
+
+
+class CalibrationChecks(TypedDict, total=False):
+    """What calibration did, in bins and in sentences."""
+
+    reliability: Reliability
+    lines: list[str]
+
+
+class Ranking(TypedDict):
+    """Average precision over all held-out nodes, and the ends of its interval."""
+
+    value: Percent
+    ends: tuple[Percent, Percent]
+    nodes: Count
+    positives: Count
+    share: Share
+
+
+class Made(TypedDict, total=False):
+    """How a model came about."""
+
+    seed: int
+    seeds: list[int]
+    splits: Count
+    reason: str
+    seconds: Size
+    interval: list[Percent]
+    distinct: Share  # of tested nodes, those that one split tested
+    ranking: Ranking | None
+    command: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModelInfo:
     """What a model needs to predict tables, and what is known about it."""
@@ -352,17 +394,17 @@ class ModelInfo:
     columns: TableColumns = field(default_factory=TableColumns)  # of the training tables
     calibrator: Calibrator | None = None
     decision: Decision | None = None  # from which calibrated probability a node is flagged
-    sets: tuple[tuple[float, ...], ...] = ()  # quantiles per class, for prediction sets
-    test: dict[str, float | None] = field(default_factory=dict)  # scores in percent
+    sets: tuple[tuple[Share, ...], ...] = ()  # quantiles per class, for prediction sets
+    test: dict[str, Percent | None] = field(default_factory=dict)  # scores in percent
     trained_on: TrainedOn | None = None  # None for objects in memory
     refit: Refit | None = None  # if fitted again to all labels; the scores are from before
     statistics: TrainingStatistics | None = None  # which new nodes are compared with
     risk: RiskCurve | None = None  # what leaving nodes undecided gains on validation
     integer_labels: bool = False  # in a DataFrame; predictions then are integers as well
-    counts: dict[str, int] = field(default_factory=dict)  # nodes, edges, validation and test
-    confusion: list[list[int]] | None = None  # on the test nodes; rows are true classes
-    calibration: dict[str, Any] = field(default_factory=dict)  # errors and bins, before and after
-    made: dict[str, Any] = field(default_factory=dict)  # seeds, time and command
+    counts: dict[str, Count] = field(default_factory=dict)  # nodes, edges, validation and test
+    confusion: list[list[Count]] | None = None  # on the test nodes; rows are true classes
+    calibration: CalibrationChecks = field(default_factory=CalibrationChecks)
+    made: Made = field(default_factory=Made)
 
     def check(self, num_features: int, num_classes: int) -> None:
         """Raise ValueError if the parts, read from a file, do not fit the model or one another."""
@@ -376,7 +418,7 @@ class ModelInfo:
         if relations and self.columns.type is None:
             raise SchemaError("need the column with the types of edges", "columns.relations")
         calibrator, decision = self.calibrator or Calibrator(), self.decision or Decision(0, 0)
-        if not 0 <= decision.positive < num_classes:
+        if decision.positive >= num_classes:
             raise SchemaError(f"must be below {num_classes}", "decision.positive")
         if decision.curve and not decision.curve.counts_nodes:
             raise SchemaError("must have points that count nodes", "decision.curve")

@@ -275,7 +275,7 @@ class ResultView:
         each = [Hits.of(matrix, index) for matrix in self._matrices for index in classes]
         hits, size, guessed = (math.fsum(one[place] for one in each) for place in range(3))
         distinct = number(self.content.get("distinct"))
-        return Hits(hits, size, guessed, distinct or 1 / max(len(self.runs), 1))
+        return Hits(hits, size, guessed, max(distinct or 1 / max(len(self.runs), 1), 1e-6))
 
     @property
     def tests(self) -> int:
