@@ -1,7 +1,7 @@
 """The scoring service: a real server, many clients, slow ones, wrong requests, a replaced model."""
 
 import json
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from socket import create_connection
 from threading import Event, Thread
@@ -62,12 +62,15 @@ def serving(made):
 
 def ask(port, path="/score", content=None, *, token=TOKEN, verb="POST", **headers):
     """Status, headers and JSON of an answer."""
-    connection = HTTPConnection("127.0.0.1", port, timeout=30)
+    with closing(HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
+        return ask_again(connection, path, content, token=token, verb=verb, **headers)
+
+
+def ask_again(connection, path="/score", content=None, *, token=TOKEN, verb="POST", **headers):
     body = content if content is None or isinstance(content, bytes) else json.dumps(content)
     connection.request(verb, path, body, {"Authorization": f"Bearer {token}", **headers})
     answer = connection.getresponse()
     text = answer.read().decode()
-    connection.close()
     return answer.status, dict(answer.getheaders()), json.loads(text) if text[:1] == "{" else text
 
 
@@ -191,8 +194,10 @@ def test_fifty_clients_and_a_replaced_model_lose_nothing(folder, tmp_path, monke
     request, found, stop = {"rows": [ROW], "edges": EDGES}, [], Event()
 
     def client(port):
-        while not stop.is_set():
-            found.append(ask(port, content=request))
+        connection = HTTPConnection("127.0.0.1", port, timeout=30)
+        while not stop.is_set():  # a busy connection is kept, however old it is
+            found.append(ask_again(connection, content=request))
+        connection.close()
 
     with serving(made) as port:
         head = (

@@ -158,13 +158,15 @@ def impatient_server(app: ASGIApp) -> Any:
             super().connection_made(transport)
             if len(self.connections) > MAX_CONNECTIONS:
                 transport.abort()
-            self.loop.call_later(PATIENCE, self.look)
+            self.loop.call_later(PATIENCE, self.look, None)
 
-        def look(self) -> None:
-            if self.cycle is None or self.cycle.response_complete:
+        def look(self, last: Any) -> None:
+            """Close what was idle at the last look, and has had no new request since."""
+            idle = self.cycle is None or self.cycle.response_complete
+            if idle and self.cycle is last:
                 self.transport.close()
             elif not self.transport.is_closing():
-                self.loop.call_later(PATIENCE, self.look)
+                self.loop.call_later(PATIENCE, self.look, self.cycle if idle else self)
 
     config = uvicorn.Config(
         secured(app),
