@@ -468,10 +468,16 @@ def test_an_error_in_a_method_of_somebody_else_is_one_line():
     class Foreign(GCN):
         title = "Foreign"
 
-    job = replace(make_job(NamedGraph("toy")), method=Foreign())
+        def _fit(self, task):
+            sys.exit(0)
+
+    job = replace(make_job(LoadedGraph(toy(60, 200, 8, 2))), method=Foreign())
     failure = failure_of(job, ZeroDivisionError("division\nby zero"))
     assert str(failure.error) == "Foreign cannot be used: ZeroDivisionError: division."
     assert isinstance(failure.error, ValueError)
+    ended = []
+    HERE.execute([job], lambda job, result: ended.append(result))
+    assert str(ended[0].error) == "Foreign cannot be used: SystemExit: 0."
     assert failure.kind == "ZeroDivisionError"
 
 

@@ -70,7 +70,9 @@ class Registry(MutableMapping[str, Item]):
                 try:
                     self._items[entry.name] = self._plugin(entry)
                     self.packages[entry.name] = package
-                except (Exception, SystemExit) as error:  # whatever a plugin's import raises
+                except KeyboardInterrupt:
+                    raise
+                except BaseException as error:  # whatever a plugin's import raises
                     reason = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
                     text = "Ignored %r from package %s (entry point %s): %s."
                     logger.warning(text, entry.name, package, self.group, reason)

@@ -136,13 +136,14 @@ class FittedMethod(NamedTuple):
     record: Record
 
 
-def failure_of(job: Job, error: Exception) -> Failure:
+def failure_of(job: Job, error: Exception | SystemExit) -> Failure:
     if isinstance(error, RuntimeError) and "memory" in str(error):  # torch raises no MemoryError
         text = f"{job.method.title} ran out of memory: {error}"
         error = MemoryError(text.splitlines()[0]).with_traceback(error.__traceback__)
     kind = type(error).__name__
     foreign = not type(job.method).__module__.startswith("evengraph.")
-    if foreign and not isinstance(error, ValueError | OSError | MemoryError):
+    usual = isinstance(error, ValueError | OSError | MemoryError)
+    if isinstance(error, SystemExit) or (foreign and not usual):
         error = ValueError(f"{job.method.title} cannot be used: {kind}: {first_line(error)}.")
     return Failure(reason=(str(error).strip() or kind).splitlines()[0], kind=kind, error=error)
 
@@ -422,7 +423,7 @@ class Executor:
                 if interrupted and deadline is not None and time() >= deadline:
                     return None
                 fitted = score(job, task, method, seconds=seconds, together=self.sharing)
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a plugin may end itself
             return failure_of(job, error)
         except KeyboardInterrupt:
             if deadline is None or time() < deadline:
