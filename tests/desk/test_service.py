@@ -1,11 +1,12 @@
 """The scoring service: a real server, many clients, slow ones, wrong requests, a replaced model."""
 
 import json
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from http.client import HTTPConnection
 from socket import create_connection
 from threading import Event, Thread
 from time import sleep
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -62,15 +63,12 @@ def serving(made):
 
 def ask(port, path="/score", content=None, *, token=TOKEN, verb="POST", **headers):
     """Status, headers and JSON of an answer."""
-    with closing(HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
-        return ask_again(connection, path, content, token=token, verb=verb, **headers)
-
-
-def ask_again(connection, path="/score", content=None, *, token=TOKEN, verb="POST", **headers):
+    connection = HTTPConnection("127.0.0.1", port, timeout=30)
     body = content if content is None or isinstance(content, bytes) else json.dumps(content)
     connection.request(verb, path, body, {"Authorization": f"Bearer {token}", **headers})
     answer = connection.getresponse()
     text = answer.read().decode()
+    connection.close()
     return answer.status, dict(answer.getheaders()), json.loads(text) if text[:1] == "{" else text
 
 
@@ -194,10 +192,8 @@ def test_fifty_clients_and_a_replaced_model_lose_nothing(folder, tmp_path, monke
     request, found, stop = {"rows": [ROW], "edges": EDGES}, [], Event()
 
     def client(port):
-        connection = HTTPConnection("127.0.0.1", port, timeout=30)
-        while not stop.is_set():  # a busy connection is kept, however old it is
-            found.append(ask_again(connection, content=request))
-        connection.close()
+        while not stop.is_set():
+            found.append(ask(port, content=request))
 
     with serving(made) as port:
         head = (
@@ -242,3 +238,30 @@ def test_a_model_that_cannot_be_read_leaves_the_old_one(folder, tmp_path):
     file.write_text(text)
     made.refresh()
     assert "reload" not in made.health()
+
+
+def test_a_busy_connection_is_kept_and_an_idle_one_cut():
+    from uvicorn.server import ServerState
+
+    config = impatient_server(make_app(SimpleNamespace(limits=Limits()), TOKEN)).config
+    config.load()
+    looks, closed = [], []
+    loop = SimpleNamespace(call_later=lambda _, look, last: looks.append((look, last)))
+    transport = SimpleNamespace(
+        get_extra_info=lambda *_: None, close=lambda: closed.append(1), is_closing=lambda: False
+    )
+    made = config.http_protocol_class(config, ServerState(), {}, _loop=loop)
+    made.connection_made(transport)
+
+    def next_look():
+        look, last = looks.pop()
+        look(last)
+
+    for done in (False, True, False):  # a request under way, one answered meanwhile, a new one
+        made.cycle = SimpleNamespace(response_complete=done)
+        next_look()
+    made.cycle.response_complete = True
+    next_look()
+    assert not closed
+    next_look()  # nothing came since
+    assert closed

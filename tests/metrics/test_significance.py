@@ -104,6 +104,7 @@ def test_wilson_against_known_values():
     assert share_interval(0, 10) == pytest.approx((0.0, 0.2775), abs=1e-4)
     assert share_interval(10, 10) == pytest.approx((0.7225, 1.0), abs=1e-4)
     assert share_interval(0, 0) is None
+    assert share_interval(1, 1) == pytest.approx((0.2065, 1.0), abs=1e-4)
 
 
 def test_average_precision_of_a_handful_is_never_certain():
