@@ -25,12 +25,11 @@ from tools.picture_sources import record
 from benchmarks import endtoend
 from benchmarks.costs import commit, machine
 from benchmarks.epoch import gcn_step
-from benchmarks.timing import table
+from benchmarks.timing import PeakMemory, table
 from evengraph.core.machine import keep_freed_memory
 from evengraph.core.task import Task
 from evengraph.datasets import toy
 from evengraph.methods import UniGNN, Unison
-from evengraph.pipeline.executor import PeakMemory
 from evengraph.splits import Natural
 
 ROOT = Path(__file__).parents[1]
@@ -98,7 +97,7 @@ def measure(case: str, task: Task) -> tuple[float, float] | None:
         status = 1
         try:
             keep_freed_memory()  # as the commands do
-            with PeakMemory(torch.device("cpu")) as memory:
+            with PeakMemory() as memory:
                 seconds = CASES[case](task)
             os.write(writer, json.dumps(seconds and [seconds, memory.gib]).encode())
             status = 0

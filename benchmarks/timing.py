@@ -1,8 +1,10 @@
-"""Time tasks in alternation, so that a noisy machine affects all alike."""
+"""Time tasks in alternation, so that a noisy machine affects all alike; memory of a process."""
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
+from pathlib import Path
 from statistics import median
 from time import perf_counter
 
@@ -36,3 +38,24 @@ def _cell(value: object) -> str:
     if not isinstance(value, float):
         return str(value)
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+class PeakMemory:
+    """Peak memory of a block of code beyond what was in use, in GiB; on Linux."""
+
+    gib = 0.0
+
+    def __enter__(self) -> PeakMemory:
+        ctypes.CDLL(None).malloc_trim(0)  # of an earlier fit, which would hide what this one takes
+        self.before = _process_memory("VmRSS")
+        Path("/proc/self/clear_refs").write_text("5")  # resets the peak
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.gib = max(_process_memory("VmHWM") - self.before, 0.0)
+
+
+def _process_memory(name: str) -> float:
+    """A value of /proc/self/status in GiB."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 2**20 for line in lines if line.startswith(name))

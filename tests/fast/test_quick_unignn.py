@@ -228,7 +228,9 @@ def test_dropout_only_when_asked_for():
 def test_both_layouts_of_the_loss_by_hand():
     """Labelled nodes 0 and 1, pseudo-labels 2 to 4."""
     logits, targets = normal(5, 3), torch.tensor([0, 2, 1, 1, 0])
-    weights = UniGNN()._omega(torch.tensor([4, 1, 2])).double()[targets[:2]]
+    omega = UniGNN()._omega(torch.tensor([4, 1, 2]))
+    assert omega.tolist() == [0.25, 1.0, 0.5]
+    weights = omega.double()[targets[:2]]
     each = [-row.log_softmax(0)[label].item() for row, label in zip(logits, targets, strict=True)]
     expected = 0.25 * each[0] + 0.5 * each[1] + 0.7 * sum(each[2:]) / 3
     listed = Examples(targets, weights, pseudo_weight=0.7)

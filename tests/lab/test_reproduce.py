@@ -331,7 +331,7 @@ def test_a_split_that_cannot_be_made_is_found_out_at_once():
 
 OUTCOME = {
     *("metrics", "per_class", "confusion_matrix", "validation", "best_epoch", "epochs"),
-    *("seconds", "stages", "class_counts", "memory", "together", "criterion"),
+    *("seconds", "stages", "class_counts", "together", "criterion"),
 }
 
 
@@ -347,7 +347,6 @@ def test_a_row_holds_no_more_than_it_did(tmp_path):
     (row,) = Store(path).rows()
     assert set(row.outcome) == OUTCOME
     assert rows[0].outcome == row.outcome
-    assert row.outcome["memory"] is None or row.outcome["memory"] >= 0
 
 
 def test_a_saved_result_can_be_recovered(journal):

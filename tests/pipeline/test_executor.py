@@ -6,7 +6,6 @@ import platform
 import signal
 import socket
 import sqlite3
-import sys
 import threading
 from contextlib import closing
 from dataclasses import replace
@@ -31,7 +30,6 @@ from evengraph.pipeline.executor import (
     Job,
     LoadedGraph,
     NamedGraph,
-    PeakMemory,
     choose_executor,
     failure_of,
     score,
@@ -514,7 +512,7 @@ def test_a_record_holds_what_the_method_gives(graph):
     assert record.class_counts == task.class_counts.tolist()
     assert (record.seconds, record.together, record.seed) == (2.5, 4, 3)
     assert not record.interrupted
-    optional = {"calibration", "settings", "memory", "summary"}
+    optional = {"calibration", "settings", "summary"}
     assert optional.isdisjoint(record.as_dict())
 
 
@@ -556,18 +554,3 @@ def test_it_says_where_a_run_took_place(monkeypatch):
     assert here["threads"] >= 1
     monkeypatch.setenv("PATH", "")  # there is no git
     assert module.describe(torch.device("cpu"))["commit"] is None
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the memory of a process")
-def test_the_peak_is_measured_although_it_is_freed():
-    with PeakMemory(torch.device("cpu")) as peak:
-        block = torch.ones(64 * 2**20 // 4)  # 64 MiB
-        del block
-    assert 0.05 < peak.gib < 1
-
-
-def test_a_system_that_does_not_tell(monkeypatch):
-    monkeypatch.setattr(module, "_process_memory", lambda name: None)
-    with PeakMemory(torch.device("cpu")) as peak:
-        pass
-    assert peak.gib is None

@@ -98,13 +98,6 @@ def keep_freed_memory() -> bool:
     return False
 
 
-def return_freed_memory() -> None:
-    """Return freed memory to the system, where the C library can."""
-    if sys.platform == "linux":
-        with suppress(AttributeError, OSError):
-            ctypes.CDLL(None).malloc_trim(0)
-
-
 def pick_device(name: str | torch.device) -> torch.device:
     """A device by its name; `auto` is the first GPU if there is one."""
     import torch

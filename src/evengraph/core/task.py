@@ -396,7 +396,6 @@ class Record:
     stages: int = 1
     total_epochs: int = 0  # of all stages
     class_counts: list[int] | None = None  # training nodes
-    memory: float | None = None  # peak of the fit in GiB, where it was measured
     together: int = 1  # about how many runs shared the device meanwhile
     settings: dict[str, Any] | None = None  # parameters, where several settings were tried
     calibration: dict[str, Any] | None = None  # the calibrator and its metrics

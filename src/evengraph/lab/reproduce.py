@@ -335,7 +335,6 @@ class StoreJournal(Journal):
             reason = f"{result.kind}: {result.reason}" if result.kind else result.reason
             return Row(job=spec, status="failed", reason=reason, environment=environment)
         outcome = {n: value for n, value in result.as_dict().items() if n not in NOT_STORED}
-        outcome["memory"] = result.memory
         return Row(job=spec, outcome=outcome, environment=environment)
 
 

@@ -117,7 +117,7 @@ class Row:
     def flat(self) -> dict[str, Any]:
         """One line of a table: names and scalar values, without per-class results."""
         job, outcome = self.job, dict(self.outcome.items())
-        names = ("validation", "best_epoch", "epochs", "seconds", "memory")
+        names = ("validation", "best_epoch", "epochs", "seconds")
         return {
             "dataset": job.dataset,
             "imbalance": job.imbalance,

@@ -263,7 +263,7 @@ class UniGNN(UnifiedMethod):
 
     def _omega(self, counts: Tensor) -> Tensor:
         """The weight of a labelled node of each class."""
-        omega = 1 / counts.clamp(min=1)  # Eq. 9
+        omega = 1 / counts  # Eq. 9
         if not self.class_weights:
             total = (omega * counts).sum() if self.keep_total else counts.sum()
             omega = (total / counts.sum()).expand(len(counts))

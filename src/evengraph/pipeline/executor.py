@@ -8,7 +8,7 @@ import platform
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
@@ -25,7 +25,7 @@ from torch_geometric.data import Data
 
 from evengraph.core.errors import first_line
 from evengraph.core.lazy import import_optional
-from evengraph.core.machine import end_with_parent, return_freed_memory
+from evengraph.core.machine import end_with_parent
 from evengraph.core.task import Record, Task
 from evengraph.core.threads import usable_cores
 from evengraph.datasets import load
@@ -247,40 +247,6 @@ def _commit() -> str | None:
         return None  # no git, or not a checkout
 
 
-class PeakMemory:
-    """Peak memory of a block of code beyond what was in use, in GiB; None where unknown."""
-
-    def __init__(self, device: torch.device) -> None:
-        self.device = device
-        self.gib: float | None = None
-
-    def __enter__(self) -> PeakMemory:
-        if self.device.type == "cuda":
-            torch.cuda.reset_peak_memory_stats(self.device)
-            self.before = torch.cuda.memory_allocated(self.device) / 2**30
-        else:
-            return_freed_memory()  # of an earlier fit, which would hide what this one takes
-            self.before = _process_memory("VmRSS") or 0.0
-            with suppress(OSError):  # resets the peak, where the system can
-                Path("/proc/self/clear_refs").write_text("5")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.device.type == "cuda":
-            self.gib = torch.cuda.max_memory_allocated(self.device) / 2**30 - self.before
-        elif (peak := _process_memory("VmHWM")) is not None:
-            self.gib = max(peak - self.before, 0.0)
-
-
-def _process_memory(name: str) -> float | None:
-    """A value of /proc/self/status in GiB."""
-    try:
-        lines = Path("/proc/self/status").read_text().splitlines()
-    except OSError:
-        return None
-    return next((int(line.split()[1]) / 2**20 for line in lines if line.startswith(name)), None)
-
-
 @contextmanager
 def connected_ray(address: str | None = None) -> Iterator[Any]:
     """The module `ray`, connected to a cluster; a connection that exists is used and left open."""
@@ -414,25 +380,23 @@ class Executor:
 
         started = perf_counter()
         try:
-            with PeakMemory(torch.device(self.device)) as memory:
-                fit = method.fit if job.disk is None else partial(job.disk.fit, method)
-                on_epoch = show if deadline is None else watch
-                fit(task, seed=job.seed, on_epoch=on_epoch, progress=self.progress)
-                seconds = perf_counter() - started
-                interrupted = any(history.interrupted for history in method.history_)
-                if interrupted and deadline is not None and time() >= deadline:
-                    return None
-                fitted = score(job, task, method, seconds=seconds, together=self.sharing)
+            fit = method.fit if job.disk is None else partial(job.disk.fit, method)
+            on_epoch = show if deadline is None else watch
+            fit(task, seed=job.seed, on_epoch=on_epoch, progress=self.progress)
+            seconds = perf_counter() - started
+            interrupted = any(history.interrupted for history in method.history_)
+            if interrupted and deadline is not None and time() >= deadline:
+                return None
+            fitted = score(job, task, method, seconds=seconds, together=self.sharing)
         except (Exception, SystemExit) as error:  # a plugin may end itself
             return failure_of(job, error)
         except KeyboardInterrupt:
             if deadline is None or time() < deadline:
                 raise
             return None
-        record = replace(fitted.record, memory=memory.gib)
         if self.on_fit:
-            self.on_fit(job, fitted._replace(record=record))
-        return record
+            self.on_fit(job, fitted)
+        return fitted.record
 
     def _end(self, job: Job, result: Result, on_end: OnEnd) -> None:
         self.journal.save(job, result)
