@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy
 
 from evengraph.core.rng import seeded
 from evengraph.methods import GraphENS, graphens
-from evengraph.nn.networks import BACKBONES, CONVS
+from evengraph.nn.networks import CONVS
 from evengraph.ops import synthesis as virtual
 from evengraph.ops.sparse import from_scipy, undirected_adjacency
 from evengraph.ops.synthesis import Pairs, VirtualNodes, draw_pairs
@@ -179,7 +179,7 @@ def dense_loss(net, task, x, pairs):
 QUICK = {"hidden": 8, "dropout": 0}
 
 
-over_backbones = pytest.mark.parametrize("backbone", BACKBONES)
+over_backbones = pytest.mark.parametrize("backbone", CONVS)
 
 
 def test_gcn_starts_from_glorot_weights():

@@ -7,7 +7,7 @@ from torch.nn.functional import cross_entropy
 
 from evengraph.methods import ImGAGN, imgagn
 from evengraph.methods.imgagn import Generator, blend
-from evengraph.nn.networks import BACKBONES
+from evengraph.nn.networks import CONVS
 from small_graphs import small_task
 
 
@@ -76,7 +76,7 @@ def judges_of(task, monkeypatch, **fields):
     return method, kept[0]
 
 
-@pytest.mark.parametrize("backbone", BACKBONES)
+@pytest.mark.parametrize("backbone", CONVS)
 def test_the_loss_is_that_of_both_heads_on_the_larger_graph(monkeypatch, backbone):
     task = task_with(9, 6, 2)
     made = []

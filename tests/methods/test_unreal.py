@@ -9,7 +9,7 @@ from oracles import dense_propagation, task_with
 from evengraph.methods import UNREAL
 from evengraph.methods.unreal import cluster_classes, joint_order, rank_biased_overlap
 from evengraph.metrics.multiclass import validation_score
-from evengraph.nn.networks import BACKBONES, CONVS
+from evengraph.nn.networks import CONVS
 from small_graphs import small_task
 
 # Two orders.
@@ -128,7 +128,7 @@ def test_without_rounds_it_is_plain_training(fields):
     assert history.best_score == pytest.approx(float(score))
 
 
-@pytest.mark.parametrize("backbone", BACKBONES)
+@pytest.mark.parametrize("backbone", CONVS)
 def test_the_network_is_of_the_kind_that_is_asked_for(backbone):
     task = small_task()
     method = UNREAL(backbone=backbone, rounds=0, max_epochs=3).fit(task, seed=0)
@@ -151,7 +151,7 @@ def test_sage_takes_means(backbone, how):
     torch.testing.assert_close(matrix.double(), dense_propagation(graph, how))
 
 
-@pytest.mark.parametrize("backbone", BACKBONES)
+@pytest.mark.parametrize("backbone", CONVS)
 def test_rounds_find_true_labels_whatever_the_backbone(monkeypatch, backbone):
     task, seen = task_with(6, 4, 2), []
     real = UNREAL._retrieve

@@ -326,7 +326,9 @@ class StoreJournal(Journal):
         for row in Store(self.path).rows(key=_spec(job).key):
             if not row.done:
                 return Failure(reason=row.reason)
-            return Record(seed=job.seed, history={}, **row.outcome)
+            known = {item.name for item in fields(Record)}  # those of former versions had others
+            outcome = {name: value for name, value in row.outcome.items() if name in known}
+            return Record(seed=job.seed, history={}, **outcome)
         return None
 
     def row(self, spec: JobSpec, result: Result) -> Row:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evengraph.metrics.evaluation import Predictions
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Metric:
     """A metric.
 
@@ -57,95 +57,84 @@ class Metric:
         return self.title[:1].upper() + self.title[1:]
 
 
-def _metric(
-    names: tuple[str, str, str],
-    meaning: str,
-    function: Callable[[Predictions], Tensor | float],
-    **options: Any,
-) -> Metric:
-    name, title, short = names
-    texts: Any = {"name": name, "title": title, "short": short, "meaning": meaning}
-    return Metric(**texts, function=function, **options)
-
-
-_CALIBRATION = {"higher_is_better": False, "calibration": True}
+_CALIBRATION: Any = {"higher_is_better": False, "calibration": True}
 METRICS = {
     metric.name: metric
     for metric in (
-        _metric(
-            ("balanced_accuracy", "balanced accuracy", "bAcc"),
+        Metric(
+            *("balanced_accuracy", "balanced accuracy", "bAcc"),
             "Mean recall over all classes, so that a rare class counts as much as a common one.",
             lambda p: metrics.multiclass.balanced_accuracy(p.confusion),
             headline=True,
         ),
-        _metric(
-            ("macro_f1", "Macro-F1", "Macro-F1"),
+        Metric(
+            *("macro_f1", "Macro-F1", "Macro-F1"),
             "Unweighted mean over classes of F1, the harmonic mean of precision and recall.",
             lambda p: metrics.multiclass.macro_f1(p.confusion),
             headline=True,
         ),
-        _metric(
-            ("g_mean", "G-mean", "G-mean"),
+        Metric(
+            *("g_mean", "G-mean", "G-mean"),
             "Geometric mean of sensitivity (recall) and specificity (true negative rate), each "
             "averaged over classes first.",
             lambda p: metrics.multiclass.g_mean(p.confusion),
             headline=True,
             column=False,
         ),
-        _metric(
-            ("accuracy", "accuracy", "accuracy"),
+        Metric(
+            *("accuracy", "accuracy", "accuracy"),
             "Share of test nodes classified correctly; under imbalance the common classes "
             "dominate it.",
             lambda p: metrics.multiclass.accuracy(p.confusion),
         ),
-        _metric(
-            ("average_precision", "mean average precision", "mAP"),
+        Metric(
+            *("average_precision", "mean average precision", "mAP"),
             "Area under the precision-recall curve of each class against the rest, averaged "
             "over classes.",
             lambda p: metrics.multiclass.average_precision(p.labels, p.probabilities),
             column=False,
         ),
-        _metric(
-            ("auroc", "AUROC", "AUROC"),
+        Metric(
+            *("auroc", "AUROC", "AUROC"),
             "Probability that a node of a class is ranked above a node of another class, "
             "averaged over classes; 50% is chance.",
             lambda p: metrics.multiclass.auroc(p.labels, p.probabilities),
             ranking=True,
         ),
-        _metric(
-            ("positive_average_precision", "positive-class average precision", "AP"),
+        Metric(
+            *("positive_average_precision", "positive-class average precision", "AP"),
             "Area under the precision-recall curve of the positive class.",
             lambda p: metrics.binary.average_precision(*p.ranking),
             binary=True,
         ),
-        _metric(
-            ("precision_at_k", "precision at k", "P@k"),
+        Metric(
+            *("precision_at_k", "precision at k", "P@k"),
             "Share of true positives among the k nodes ranked highest, k being the number of "
             "positive test nodes unless set.",
             lambda p: metrics.binary.precision_at(*p.ranking, p.top),
             binary=True,
         ),
-        _metric(
-            ("recall_at_k", "recall at k", "R@k"),
+        Metric(
+            *("recall_at_k", "recall at k", "R@k"),
             "Share of the positive nodes that are among the k ranked highest; equal to "
             "precision at k unless k is set.",
             lambda p: metrics.binary.recall_at_top(*p.ranking, p.top),
             binary=True,
         ),
-        _metric(
-            ("recall_at_1", "recall at 1% FPR", "R@1%"),
+        Metric(
+            *("recall_at_1", "recall at 1% FPR", "R@1%"),
             "Share of positive nodes found at a false positive rate of at most 1%.",
             lambda p: metrics.binary.recall_at(*p.ranking, 0.01),
             binary=True,
         ),
-        _metric(
-            ("recall_at_5", "recall at 5% FPR", "R@5%"),
+        Metric(
+            *("recall_at_5", "recall at 5% FPR", "R@5%"),
             "Share of positive nodes found at a false positive rate of at most 5%.",
             lambda p: metrics.binary.recall_at(*p.ranking, 0.05),
             binary=True,
         ),
-        _metric(
-            ("tuned_threshold", "tuned threshold", "threshold"),
+        Metric(
+            *("tuned_threshold", "tuned threshold", "threshold"),
             "Calibrated probability of the positive class from which on a node is flagged: by "
             "default the one with the best F1 on held-out nodes.",
             lambda p: p.threshold,
@@ -153,34 +142,34 @@ METRICS = {
             is_probability=True,
             binary=True,
         ),
-        _metric(
-            ("tuned_f1", "F1 at the tuned threshold", "F1 at thr."),
+        Metric(
+            *("tuned_f1", "F1 at the tuned threshold", "F1 at thr."),
             "F1 of the positive class on the test nodes at the tuned threshold.",
             lambda p: metrics.binary.f1_at(p.ranking[0], p.calibrated[:, p.positive], p.threshold),
             binary=True,
         ),
-        _metric(
-            ("calibration_error", "expected calibration error", "ECE"),
+        Metric(
+            *("calibration_error", "expected calibration error", "ECE"),
             "Mean gap between confidence and accuracy, in bins of equal width.",
             lambda p: metrics.calibration.expected_calibration_error(p.labels, p.probabilities),
             **_CALIBRATION,
         ),
-        _metric(
-            ("calibrated_error", "expected calibration error, calibrated", "ECE calibrated"),
+        Metric(
+            *("calibrated_error", "expected calibration error, calibrated", "ECE calibrated"),
             "Expected calibration error of the calibrated probabilities.",
             lambda p: metrics.calibration.expected_calibration_error(p.labels, p.calibrated),
             **_CALIBRATION,
         ),
-        _metric(
-            ("brier", "Brier score", "Brier"),
+        Metric(
+            *("brier", "Brier score", "Brier"),
             "Mean squared distance of the probabilities from the truth, summed over classes.",
             lambda p: metrics.calibration.brier_score(p.labels, p.probabilities),
             **_CALIBRATION,
             range=(0.0, 2.0),
             column=False,
         ),
-        _metric(
-            ("calibrated_brier", "Brier score, calibrated", "Brier calibrated"),
+        Metric(
+            *("calibrated_brier", "Brier score, calibrated", "Brier calibrated"),
             "Brier score of the calibrated probabilities.",
             lambda p: metrics.calibration.brier_score(p.labels, p.calibrated),
             **_CALIBRATION,

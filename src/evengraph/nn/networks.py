@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import scipy.sparse as sp
 import torch
@@ -76,7 +76,6 @@ class GraphConv(Convolution):
 
 
 Backbone = Literal["gcn", "sage", "gat"]
-BACKBONES: tuple[str, ...] = get_args(Backbone)
 HEADS = 8  # as in the paper; fewer if they do not divide the width
 SLOPE = 0.2  # of the leaky ReLU
 

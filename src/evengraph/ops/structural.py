@@ -33,14 +33,10 @@ def structural_adjacency(
         edge_index: (2, E)
         returns: sparse CSR, (N, N)
     """
-    check_alpha(alpha)
-    paths = path_weights(adjacency(edge_index, num_nodes), alpha, memory_limit)
-    return from_scipy(paths, edge_index.device, torch.float32)
-
-
-def check_alpha(alpha: int) -> None:
     if alpha < 1:
         raise ValueError(f"alpha must be at least 1, got {alpha}.")
+    paths = path_weights(adjacency(edge_index, num_nodes), alpha, memory_limit)
+    return from_scipy(paths, edge_index.device, torch.float32)
 
 
 def path_weights(matrix: sp.csr_matrix, alpha: int, memory_limit: float) -> sp.csr_matrix:

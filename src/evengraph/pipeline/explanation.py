@@ -465,14 +465,9 @@ class Explainer:
         top: int = 10,
         check: bool = True,
     ) -> Explanation:
-        """Explain the probability of a class, by default the most probable one.
+        """As `explain`; `threshold` is the probability from which on nodes are flagged.
 
-        Args:
-            node: The index of the node.
-            about: The class.
-            threshold: From which probability on nodes are flagged as of this class.
-            top: The number of labelled nodes, reasons and columns to list.
-            check: Take the largest reason away and predict again.
+        `check` takes the largest reason away and predicts again.
         """
         size, known, model = self.graph.num_nodes, self.known, self.model
         if isinstance(node, bool) or not isinstance(node, int) or not 0 <= node < size:
