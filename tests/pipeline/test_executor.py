@@ -6,6 +6,7 @@ import platform
 import signal
 import socket
 import sqlite3
+import sys
 import threading
 from contextlib import closing
 from dataclasses import replace
