@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -72,6 +73,15 @@ def test_run_and_predict_from_disk(packed, capsys):
 def test_what_needs_memory_is_refused(packed, capsys, arguments, words):
     assert call("run", "graph", *arguments) == 2
     assert words in capsys.readouterr().err
+
+
+def test_a_changed_file_is_an_error_whatever_its_date(packed, capsys):
+    path = packed.path / "x.npy"
+    values = np.load(path)
+    np.save(path, values + 1)
+    os.utime(path, (0, 0))
+    assert call("run", "graph", *FAST, "--memory", "50MB") == 2
+    assert "x.npy was changed after packing: pack it again" in capsys.readouterr().err
 
 
 def test_memory_is_for_packed_graphs_that_exist(packed, capsys):

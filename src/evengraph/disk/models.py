@@ -490,7 +490,7 @@ def open_on_disk(
     if memory is not None and limit < MIN_MEMORY:
         raise ValueError(f"memory must be at least {format_size(MIN_MEMORY)}, got {memory}.")
     packed = PackedGraph.open(path)
-    packed.verify(changed=True)
+    packed.verify()
     packed.check()
     disk = DiskGraph.open(packed, limit, device=device, progress=progress, ranks=ranks)
     name, data = packed.path.resolve().name, str(packed.path.absolute())
