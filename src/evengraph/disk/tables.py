@@ -241,12 +241,12 @@ def check_disk(folder: Path, needed: int, what: str) -> None:
 def scratch_folder(parent: Path, needed: int, ranks: Ranks = ALONE) -> Iterator[Path]:
     """A new folder for so many bytes that all processes see, removed at the end.
 
-    The first process creates it; after a kill, the next one removes it.
+    The first process creates it; after a kill, the next one on that machine removes it.
     """
+    for path in _abandoned(parent, PREFIX):
+        shutil.rmtree(path, ignore_errors=True)
 
     def create() -> Path:
-        for path in _abandoned(parent, PREFIX):
-            shutil.rmtree(path, ignore_errors=True)
         check_disk(parent, needed, "rows to learn from")
         return Path(tempfile.mkdtemp(dir=parent, prefix=f"{PREFIX}{process_mark()}"))
 
