@@ -3,12 +3,13 @@
 A task has few labels, divided 80/20 into training and validation; all other nodes are for testing.
 The score is the average precision of the rarer of two classes, otherwise balanced accuracy, in
 percent. Two classes have measures of the positive probability as well: calibration error, Brier
-score, cost per 1,000 nodes if those above the threshold of right probabilities are flagged, recall
-of the 1% of nodes flagged first, and coverage of prediction sets. Those of `auto` are calibrated on
-its held-out predictions, as saved models are; those of `before` are as version 0.2.0 gives them.
-Alternatives have fixed settings and learn from all labels, validation included; the GCN selects its
-epoch on validation. Every fit runs on one thread, and its seconds include features over hops and
-predictions, not imports. Rows are appended to the CSV file; those that it has are not run again.
+score, cost per 1,000 nodes if those above the threshold of right probabilities are flagged (half50:
+above one half), recall of the 1% of nodes flagged first, and coverage of prediction sets. Those of
+`auto` are calibrated on its held-out predictions, as saved models are; those of `before` are as
+version 0.2.0 gives them. Alternatives have fixed settings and learn from all labels, validation
+included; the GCN selects its epoch on validation. Every fit runs on one thread, and its seconds
+include features over hops and predictions, not imports. Rows are appended to the CSV file; those
+that it has are not run again.
 `--example` measures the example of the README instead.
 """
 
@@ -49,7 +50,7 @@ CALIBRATED = ("platt-2hop", "isotonic-2hop")  # logistic regression and LightGBM
 METHODS = ("auto", "before", *SIMPLE, *CALIBRATED, "graphspot")
 KEY = ("set", "regime", "draw", "method")
 MEASURES = ("share", "mean_p", "ece", "brier", "cost50", "cost10", "recall1", "covered", "rare")
-COLUMNS = (*KEY, "metric", "score", "cpu", "wall", *MEASURES, "version")
+COLUMNS = (*KEY, "metric", "score", "cpu", "wall", *MEASURES, "half50", "version")
 THREADS = ("OMP", "OPENBLAS", "MKL", "NUMEXPR")
 BEHIND = 0.5
 COVERAGE = 0.9
@@ -305,6 +306,7 @@ def measures(y: np.ndarray, found: np.ndarray, lowest: np.ndarray | None) -> dic
     for miss in (50, 10):
         flagged = p >= 1 / (1 + miss)
         result[f"cost{miss}"] = 1000 * np.where(flagged, 1 - y, miss * y).mean()
+    result["half50"] = 1000 * np.where(p >= 0.5, 1 - y, 50 * y).mean()
     result["recall1"] = y[np.argsort(-p, kind="stable")[: len(y) // 100]].sum() / y.sum()
     if lowest is not None:
         inside = found[np.arange(len(y)), y] >= lowest[y]
@@ -440,18 +442,23 @@ class Workers(threading.Thread):
 
     def keep(self, row: dict[str, Any]) -> None:
         row["version"] = f"{row['version']} {self.commits.get(row['method'], '')}".strip()
-        values = [row.get(name, "") for name in COLUMNS]
-        shown = [f"{value:.5g}" if isinstance(value, float) else value for value in values]
+        shown = {k: f"{v:.5g}" if isinstance(v, float) else v for k, v in row.items()}
         with self.lock:
             append(self.options.out, shown)
-            print(*shown[:8], flush=True)
+            print(*(shown.get(name, "") for name in COLUMNS[:8]), flush=True)
 
 
-def append(path: Path, row: list[Any]) -> None:
-    is_new = not path.exists()
+def append(path: Path, row: dict[str, Any]) -> None:
+    """Add a row; a file that has fewer columns keeps these."""
+    names: Any = COLUMNS
+    if path.exists():
+        with path.open(newline="") as file:
+            names = csv.DictReader(file).fieldnames or COLUMNS
     with path.open("a", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerows([COLUMNS, row] if is_new else [row])
+        writer = csv.DictWriter(file, names, extrasaction="ignore", lineterminator="\n")
+        if not file.tell():
+            writer.writeheader()
+        writer.writerow(row)
 
 
 def done(path: Path) -> set[tuple[str, ...]]:
@@ -564,7 +571,8 @@ def show_probabilities(rows: Any) -> None:
     """Print how far probabilities hold, on labels drawn as the classes are frequent."""
     ratio = rows["mean_p"] / rows["share"]
     rows = rows.assign(near=100 * ratio.between(1 / 1.5, 1.5))
-    values = ["near", "ece", "brier", "cost50", "cost10", "recall1", "covered", "rare"]
+    values = ["near", "ece", "brier", "cost50", "cost10", "recall1", "covered", "rare", "half50"]
+    values = [name for name in values if name in rows]
     means = rows.groupby(["regime", "set", "method"], sort=False)[values].mean()
     for cost in ("cost50", "cost10"):  # of the best alternative on the mean of all draws
         simple = means[~means.index.isin(["auto", "before"], level="method")][cost]

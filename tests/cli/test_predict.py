@@ -156,17 +156,10 @@ def test_the_most_suspicious_are_listed_with_reasons(two, shop, capsys):
     assert any("(usually" in line for line in table)
 
 
-def test_shares_and_abstention_are_told(model, shop, capsys):
+def test_shares_are_told(model, shop, capsys):
     shares = "fraud=0.2,honest=0.5,shop=0.3"
     assert call("predict", "model", "shop", "--out", "p.csv", "--prior", shares) == 0
     assert "class shares: fraud 20.0%, honest 50.0%, shop 30.0%; assumes" in capsys.readouterr().out
-    assert call("predict", "model", "shop", "--out", "p.csv", "--abstain", 0.2) == 0
-    shown = capsys.readouterr().out
-    count = sum(row["abstained"] == "True" for row in read(shop / "p.csv"))
-    assert f"{count}  abstained: confidence below 0." in shown
-    assert call("predict", "model", "shop", "--out", "p.csv", "--max-error", 0.99) == 0
-    assert "0  abstained: the error on" in capsys.readouterr().out
-    assert "held-out nodes that leaves" in shown
     assert call("predict", "model", "shop", "--out", "p.csv", "--prior", "fraud=much") == 2
     assert "--prior takes shares such as yes=0.1,no=0.9, got fraud=much" in capsys.readouterr().err
 
@@ -205,7 +198,7 @@ def test_a_probability_has_the_digits_it_needs(value, digits):
 
 
 def test_what_was_moved_back_what_differs_and_what_was_not_corrected(capsys):
-    predictions = NodePredictions(None, ["Also different: b."], None, None, "Moved back: a.")
+    predictions = NodePredictions(None, ["Also different: b."], None, "Moved back: a.")
     show_drift(predictions._replace(doubt="Not corrected."))
     lines = capsys.readouterr().err.splitlines()
     assert lines == [

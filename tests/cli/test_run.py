@@ -154,7 +154,6 @@ def test_unlabelled_nodes_are_predicted_by_the_saved_model(shop, capsys, monkeyp
     assert [one["id"] for one in likeliest["nodes"]] == [row["account"] for row in by_score[:10]]
     assert likeliest["nodes"][0]["reasons"]
     assert model["refit"]["train"] > model["refit"]["train_before"]
-    assert model["abstention"][0]["coverage"] == 1
     assert "trained again with the test labels" in (shop / "out" / "report.html").read_text()
     assert call("run", "shop", *COLUMNS, *FAST, "--out", "b", "--save", "m", "--no-refit") == 0
     assert "trained again" not in capsys.readouterr().out

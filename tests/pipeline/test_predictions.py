@@ -1,4 +1,4 @@
-"""Predictions: intervals, corrected shares, abstention and alignment."""
+"""Predictions: intervals, corrected shares and alignment."""
 
 import math
 from dataclasses import replace
@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 
 import evengraph as eg
 from evengraph.methods import Logistic
+from evengraph.metrics.decisions import Costs, Rule
 from evengraph.pipeline.model_info import NewNodes
 from evengraph.pipeline.predictions import ENOUGH, ModelInput, _doubt, align, corrected
 from evengraph.pipeline.table_model import TableModel
@@ -65,19 +66,6 @@ def test_shares_are_estimated(single):
     assert single.predictions(alone).shares is None
 
 
-def test_the_least_certain_are_left_undecided(single):
-    predictions = single.predictions(GRAPH, abstain=0.3)
-    frame, level = predictions.frame, predictions.abstention
-    assert level == single.info.risk.at_share(0.3)
-    raw = single.method_.predict_proba(GRAPH).double().max(1).values
-    assert frame["abstained"].tolist() == (raw < level.confidence).tolist()
-    assert 0 < frame["abstained"].sum() < len(frame)
-    strict = single.predictions(GRAPH, max_error=level.error).abstention
-    assert strict.coverage >= level.coverage
-    calibrated = single.predict(GRAPH, abstain=0.3, calibrated=True)
-    assert (calibrated["abstained"] == frame["abstained"]).all()
-
-
 def test_new_nodes_that_differ_are_told(single):
     assert single.predictions(GRAPH).drift == []
     moved = Data(x=GRAPH.x + 5, edge_index=GRAPH.edge_index)
@@ -117,8 +105,6 @@ def test_a_class_that_was_as_rare_in_training_has_not_vanished(single):
         ({"prior": {"0": 1}}, "prior must give a finite share of at least 0 to each of 0, 1"),
         ({"prior": {"0": math.nan, "1": 1}}, "prior must give a finite share"),
         ({"prior": {"0": math.inf, "1": 1}}, "prior must give a finite share"),
-        ({"prior": "estimate", "abstain": 0.1}, "prior excludes abstain and max_error"),
-        ({"max_error": 0.1, "abstain": 0.1}, "abstain and max_error exclude each other"),
     ],
 )
 def test_what_is_refused(single, options, message):
@@ -129,12 +115,10 @@ def test_what_is_refused(single, options, message):
 def test_models_of_former_versions_say_what_they_lack(single):
     old = eg.TableModel(single.method_)
     old.method_ = single.method_
-    old.info = replace(single.info, calibrator=None, risk=None, statistics=None, sets=())
+    old.info = replace(single.info, calibrator=None, statistics=None, sets=())
     assert old.predictions(GRAPH).drift == []
     with pytest.raises(ValueError, match="holds no class shares to correct"):
         old.predict(GRAPH, prior="estimate")
-    with pytest.raises(ValueError, match="holds no errors on validation"):
-        old.predict(GRAPH, abstain=0.1)
     with pytest.raises(ValueError, match="holds no prediction sets"):
         old.predict(GRAPH, coverage=0.9)
 
@@ -248,3 +232,33 @@ def test_tables_alone_are_aligned_unless_they_attach_to_known_ones(monkeypatch):
         given = ModelInput.of(new, None, None, True)
         assert (given.graph is graph, given.aligned == "") == (attached, attached)
         assert given.ids["account"].tolist() == ["a", "c"]
+
+
+def rare_graph(seed):
+    """400 nodes, a tenth of them of class 1, which are linked and a little different."""
+    draw = np.random.default_rng(seed)
+    y = (np.arange(400) < 40).astype(int)
+    x = draw.normal(size=(400, 3)) + 0.8 * y[:, None] * [1, 1, 0]
+    ends = draw.integers(0, 400, (2, 800)), draw.integers(0, 40, (2, 60))
+    edges = torch.from_numpy(np.hstack(ends))
+    y = torch.from_numpy(y)
+    return Data(x=torch.from_numpy(x).float(), edge_index=torch.cat([edges, edges.flip(0)], 1), y=y)
+
+
+def test_where_known_labels_do_not_vote_probabilities_hold_as_well(tmp_path):
+    method = eg.Auto(candidates="labelpropagation,logistic", max_epochs=50)
+    model = eg.TableModel(method, costs=Costs(9)).fit(rare_graph(1), seed=1)
+    model.save(tmp_path / "model")
+    model, other = eg.TableModel.load(tmp_path / "model"), rare_graph(2)
+    found, known = model.predictions(other), model.predictions(rare_graph(1))
+    assert found.info.calibrator != known.info.calibrator == model.info.calibrator
+    assert "labelled nodes of training" in found.drift[0]
+    assert not any("labelled nodes of training" in line for line in known.drift)
+    mean = float(found.probabilities[:, 1].mean())
+    assert 0.07 < mean < 0.14  # the share is 0.1
+    raw = model.method_.predict_proba(other)
+    assert abs(mean - 0.1) < abs(float(model.info.calibrator(raw)[:, 1].mean()) - 0.1)
+    assert found.threshold.value == known.threshold.value == 0.1  # by cost
+    model.use_rule(Rule.of(recall=0.5))
+    assert model.predictions(other).threshold != model.predictions(rare_graph(1)).threshold
+    assert model.predict_proba(other) == pytest.approx(found.probabilities.numpy(), abs=1e-6)

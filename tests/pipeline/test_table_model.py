@@ -135,7 +135,7 @@ def test_the_command_line_saves_and_predicts_the_same(folder):
             about["extra"]["made"].pop(name, None)
     assert one == two
     extra = {"calibrator", "test", "trained_on", "columns", "encoder", "refit"}
-    more = {"statistics", "sets", "risk", "counts", "confusion", "calibration", "made"}
+    more = {"statistics", "sets", "counts", "confusion", "calibration", "made"}
     assert set(one["extra"]) == extra | more
     assert "## Calibration" in (folder / "one" / "README.md").read_text()
     NODES.to_csv("n.csv", index=False)

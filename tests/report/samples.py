@@ -111,7 +111,6 @@ DECISION = {"positive": 1, "threshold": 0.4}
 OPTION = {"rule": "the best F1", "chosen": True, "threshold": 0.4, "nodes": 300, "positives": 18}
 OPTION |= {"flagged": 30, "found": 12, "cost": 138.0, "cost_interval": [80.0, 250.0]}
 RANKED = {"value": 35.0, "ends": [17.5, 58.0], "nodes": 300, "positives": 18, "share": 0.06}
-LEVEL = {"confidence": 0.0, "coverage": 1.0, "error": 0.1, "balanced_error": 0.25}
 
 
 def make_fraud() -> dict[str, Any]:
@@ -133,7 +132,6 @@ def make_fraud() -> dict[str, Any]:
             "stages": 2,
         }
     result["runs"][1]["interrupted"] = True
-    levels = [LEVEL, LEVEL | {"coverage": 0.9, "confidence": 0.6254, "error": None}]
     refit = {"train": 717, "train_before": 538}
     result["method"]["fields"] |= {"alpha": "auto", "max_epochs": 143}
     result["runs"][1]["best_epoch"] = 142
@@ -155,7 +153,7 @@ def make_fraud() -> dict[str, Any]:
             "kind": "p(fraud)",
             "nodes": [{"id": "shop-1", "probability": 0.93, "reasons": ["amount", "night"]}],
         },
-        "model": {"seed": 6, "refit": refit, "validation": 179, "abstention": levels},
+        "model": {"seed": 6, "refit": refit},
         "command": "evengraph run shops --set 'alpha=auto'",
         "commands": ["evengraph compare shops"],
         "method": result["method"] | {"changed": ["alpha"]},

@@ -73,7 +73,7 @@ class Schemas(Model):
             self.check(str(error).replace(str(path), ""))
             raise
         tables, curve = self._tables(path.name), model.info.decision and model.info.decision.curve
-        for options in ({}, {"abstain": 0.2}, {"coverage": 0.9}, {"prior": "estimate"}):
+        for options in ({}, {"coverage": 0.9}, {"prior": "estimate"}):
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", UserWarning)  # of what differs from training

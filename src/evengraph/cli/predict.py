@@ -46,7 +46,7 @@ def _show_predictions(
     model: TableModel, nodes: NewNodes, found: NodePredictions, *, top: int | None
 ) -> None:
     """Print the number of nodes per class, flagged nodes, suspects and how they were decided."""
-    frame, calibrator = found.frame, model.info.calibrator
+    frame, calibrator = found.frame, found.info.calibrator
     if found.calibrated and calibrator is not None and calibrator.counts:
         print_sentence(escape(calibrator.describe(model.classes_)))
     predicted = frame["class"].astype(str)  # classes may be integers
@@ -62,20 +62,6 @@ def _show_predictions(
             f"corrected for these class shares: {', '.join(shares)}; assumes that nodes of a class "
             "look as in training, and only their share has changed"
         )
-    level, risk = found.abstention, model.info.risk
-    if level is None or risk is None:
-        return
-    every, count = risk.levels[0], int(frame["abstained"].sum())
-    if level == every:
-        text = f"the error on {risk.nodes:,} held-out nodes is {every.error:.1%} without it"
-    else:
-        text = (
-            f"confidence below {format_probability(level.confidence)}. On {risk.nodes:,} "
-            f"held-out nodes that leaves {level.coverage:.0%}, with an error of "
-            f"{level.error:.1%} instead of {every.error:.1%} (mean over classes "
-            f"{level.balanced_error:.1%} instead of {every.balanced_error:.1%})"
-        )
-    print_sentence(f"{count:>10,}  abstained: {text}")
 
 
 def _show_suspects(
@@ -102,7 +88,7 @@ def _show_suspects(
 
 def show_flags(found: NodePredictions, model: TableModel) -> None:
     """Print how many nodes are flagged as the positive class, by which rule, and what to expect."""
-    frame, threshold, decision = found.frame, found.threshold, model.info.decision
+    frame, threshold, decision = found.frame, found.threshold, found.info.decision
     assert threshold is not None
     assert decision is not None
     name, shown = model.classes_[threshold.positive], format_probability(threshold.value)
@@ -145,10 +131,8 @@ HELP = {
     "top": "Two classes: also list this many of the most suspicious nodes, with reasons.",
     "prior": "Correct probabilities for class shares that differ from training: estimate, or the "
     "shares, such as yes=0.1,no=0.9.",
-    "abstain": "Leave this share of the nodes undecided, the least certain ones; such as 0.1.",
     "coverage": "Also write a set of classes per node, which holds the true one for this share "
     "of the nodes of every class, such as 0.9.",
-    "max_error": "Leave as many nodes undecided as it takes for this error on validation.",
     "only_unlabelled": "Predict only nodes without a label.",
 }
 
@@ -173,8 +157,6 @@ def predict(
     recall: Recall = None,
     top: Annotated[int | None, Option(help=HELP["top"])] = None,
     prior: Annotated[str | None, Option(help=HELP["prior"], metavar="SHARES")] = None,
-    abstain: Annotated[float | None, Option(help=HELP["abstain"])] = None,
-    max_error: Annotated[float | None, Option(help=HELP["max_error"])] = None,
     coverage: Annotated[float | None, Option(help=HELP["coverage"])] = None,
     only_unlabelled: Annotated[
         bool, Option("--only-unlabelled", help=HELP["only_unlabelled"])
@@ -200,8 +182,7 @@ def predict(
         raise ValueError("--alerts excludes costs, --precision and --recall; give one.")
     if memory is not None or stays_on_disk(data):
         others: dict[str, Any] = {"EDGES": edges, "--known": known, "--lists": lists, "--top": top}
-        others |= {"--prior": prior, "--abstain": abstain, "--max-error": max_error}
-        others |= {"--alerts": alerts, "--coverage": coverage}
+        others |= {"--prior": prior, "--alerts": alerts, "--coverage": coverage}
         wing("disk").predict_on_disk(
             model, data, memory, to, calibrated, rule, only_unlabelled, others
         )
@@ -239,7 +220,7 @@ def predict(
     with err.status("predicting"):
         shares = parse_shares(prior, "--prior") if prior and "=" in prior else prior
         options = {"calibrated": calibrated, "prior": shares, "align": align, "alerts": budget}
-        options |= {"abstain": abstain, "max_error": max_error, "coverage": coverage}
+        options["coverage"] = coverage
         predictions = table_model.predictions(new, **options)
     show_drift(predictions)
     write_predictions(predictions.frame, to)

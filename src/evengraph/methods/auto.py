@@ -115,6 +115,11 @@ class Auto(Method):
         return {}
 
     @property
+    def uses_labels(self) -> bool:
+        """Whether predictions of any member rest on known labels."""
+        return any(member.uses_labels for member in getattr(self, "members_", ()))
+
+    @property
     def names(self) -> list[str]:
         return [name.strip() for name in self.candidates.split(",") if name.strip()]
 
@@ -154,7 +159,7 @@ class Auto(Method):
         self.weights_ = [share / count for share in shares for _ in range(count)]
         self.members_ = [method for trial in trials for method in trial.methods]
         self.history_ = race.history(trials[0])
-        self._predicted = self.held_out_ = None
+        self._predicted = self.held_out_ = self.apart_ = None
         if race.disk is None:
             mean = weighted_mean(shares, [trial.mean for trial in trials])
             self._predicted = GraphState(race.task.graph), mean
@@ -162,6 +167,10 @@ class Auto(Method):
             nodes = torch.cat([task.val_nodes for task in race.tasks])
             rows = weighted_mean(shares, [trial.held_out for trial in trials])
             self.held_out_ = nodes, rows, race.task.train | race.task.val
+            free = [place for place, one in enumerate(trials) if not one.method.uses_labels]
+            if 0 < len(free) < len(trials):
+                total, parts = sum(shares[k] for k in free), [trials[k].held_out for k in free]
+                self.apart_ = nodes, weighted_mean([shares[k] / total for k in free], parts)
             self._learns_from(self.held_out_[2], race.task.graph)
 
     def refitted(self, task: Task, *, seed: int) -> Method:
@@ -217,8 +226,7 @@ class Auto(Method):
         """
         pairs = list(zip(self.members_, self.weights_, strict=True))
         free = [(member, weight) for member, weight in pairs if not member.uses_labels]
-        known = len(self._known_labels(graph)[0])
-        if len(free) in (0, len(pairs)) or 2 * known >= len(self.labelled_.nodes):
+        if len(free) in (0, len(pairs)) or self.recognises(graph):
             return pairs
         total = sum(weight for _, weight in free)
         return [(member, weight / total) for member, weight in free]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from evengraph.core.schema import Count, Share
-from evengraph.metrics.multiclass import confusion_matrix, recalls
+from evengraph.metrics.calibration import Calibrator
 from evengraph.metrics.significance import Interval, share_interval
 
 
@@ -358,56 +358,28 @@ def covering(sets: Sequence[Sequence[float]], counts: Sequence[int], coverage: f
     return lowest
 
 
-class Abstention(NamedTuple):
-    """From which confidence on a model decides, and how good it then is on validation."""
+class Decided(NamedTuple):
+    """What makes decisions of what a method predicts, by nodes that were held out."""
 
-    confidence: Share  # probability of the predicted class from which on a node is decided
-    coverage: Share  # share of the validation nodes that are decided
-    error: Share  # share of wrong classes among them
-    balanced_error: Share  # the same, averaged over classes
+    calibrator: Calibrator
+    decision: Decision | None
+    sets: tuple[tuple[Share, ...], ...]
 
-
-class RiskCurve(NamedTuple):
-    """Abstention at every share of undecided nodes, and without any."""
-
-    nodes: Count  # number of validation nodes
-    levels: tuple[Abstention, ...]  # from none undecided to nearly all
+    def as_dict(self) -> dict[str, Any]:
+        decision = self.decision and self.decision.as_dict()
+        return {**self._asdict(), "calibrator": self.calibrator.as_dict(), "decision": decision}
 
     @classmethod
-    def of(cls, labels: Tensor, probabilities: Tensor) -> Self:
-        """Measure validation nodes; probabilities are (V, C)."""
-        confidence, predicted = probabilities.double().max(1)
-        order = confidence.sort().values
-        levels: list[Abstention] = []
-        for start in sorted({percent * len(order) // 100 for percent in range(100)}):
-            least = 0.0 if start == 0 else float(order[start])
-            decided = confidence >= least
-            coverage = float(decided.double().mean())
-            if levels and levels[-1].coverage == coverage:
-                continue  # nodes of equal confidence are decided together
-            parts = labels[decided], predicted[decided]
-            recall = recalls(confusion_matrix(*parts, probabilities.shape[1]))
-            error = float((parts[0] != parts[1]).double().mean())
-            balanced = 1 - float(recall[torch.isfinite(recall)].mean())
-            levels.append(Abstention(least, coverage, error, balanced))
-        return cls(len(order), tuple(levels))
-
-    def at_share(self, share: float) -> Abstention:
-        """Leave at least this share of the validation nodes undecided."""
-        if not 0 <= share < 1:
-            raise ValueError(f"abstain must lie in [0, 1), got {share}.")
-        enough = (level for level in self.levels if 1 - level.coverage >= share - 1e-9)
-        return next(enough, self.levels[-1])
-
-    def at_error(self, error: float) -> Abstention:
-        """Leave so few nodes undecided that the error is no larger."""
-        if not 0 <= error < 1:
-            raise ValueError(f"max_error must lie in [0, 1), got {error}.")
-        for level in self.levels:
-            if level.error <= error:
-                return level
-        best = min(self.levels, key=lambda level: level.error)
-        raise ValueError(
-            f"max_error must be at least {best.error:.3f}, the lowest error on validation, "
-            f"got {error}."
-        )
+    def by(
+        cls,
+        rows: Tensor,
+        labels: Tensor,
+        positive: int | None,
+        rule: Rule,
+        shares: Sequence[float] | None,
+    ) -> Self:
+        """By predictions, (M, C), and labels, (M,)."""
+        calibrator = Calibrator.fit(rows, labels, shares=shares)
+        right = calibrator(rows)
+        decision = positive is not None and Decision.choose(right, labels, positive, rule, shares)
+        return cls(calibrator, decision or None, share_sets(labels, right))

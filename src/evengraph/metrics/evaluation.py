@@ -15,7 +15,7 @@ from evengraph.core.task import Task
 from evengraph.metrics import multiclass
 from evengraph.metrics.binary import average_precision, flagged, positive_class
 from evengraph.metrics.calibration import Calibrator
-from evengraph.metrics.decisions import BEST_F1, Decision, Rule, covering, share_sets
+from evengraph.metrics.decisions import BEST_F1, Decided, Decision, Rule, covering
 from evengraph.metrics.multiclass import f1_scores, rare_class, recalls
 from evengraph.metrics.registry import METRICS
 from evengraph.metrics.significance import ranking_interval
@@ -108,26 +108,26 @@ class Predictions:
         return min(self.k or max(int(positive.sum()), 1), positive.numel())
 
     @cached_property
-    def calibrator(self) -> Calibrator:
-        """Fitted to the held-out nodes; leaves probabilities as they are without any."""
+    def by_held_out(self) -> Decided:
+        """Calibration and threshold; probabilities stay as they are without held-out nodes."""
         if self.held_out is None:
-            return Calibrator()
-        labels, probabilities = self.held_out
-        return Calibrator.fit(probabilities, labels, shares=self.shares)
+            return Decided(Calibrator(), None, ())
+        labels, rows = self.held_out
+        return Decided.by(rows, labels, self.positive, self.rule, self.shares)
+
+    @property
+    def calibrator(self) -> Calibrator:
+        return self.by_held_out.calibrator
 
     @cached_property
     def calibrated(self) -> Tensor:
         """Calibrated probabilities, (M, C)."""
         return self.calibrator(self.probabilities)
 
-    @cached_property
+    @property
     def decision(self) -> Decision | None:
         """The threshold on calibrated probabilities; None without nodes of both classes."""
-        if self.held_out is None:
-            return None
-        labels, probabilities = self.held_out
-        rows = self.calibrator(probabilities)
-        return Decision.choose(rows, labels, self.positive, self.rule, self.shares)
+        return self.by_held_out.decision
 
     @property
     def decided(self) -> Tensor:
@@ -140,8 +140,7 @@ class Predictions:
         """Test nodes of each class whose prediction set holds it, and all of them, (C, 2)."""
         if self.held_out is None:
             return []
-        labels, rows = self.held_out[0], self.calibrator(self.held_out[1])
-        lowest = covering(share_sets(labels, rows), self.calibrator.counts, wanted)
+        lowest = covering(self.by_held_out.sets, self.calibrator.counts, wanted)
         own = self.calibrated.double().gather(1, self.labels.unsqueeze(1)).squeeze(1)
         inside, size = own >= lowest.to(own)[self.labels], self.probabilities.shape[1]
         both = (self.labels[inside], self.labels)

@@ -753,12 +753,12 @@ def reasons_for(explanation: Explanation) -> list[str]:
     largest = max((one.contribution for one in explanation.reasons), default=0.0)
     # of those that are worth the room the three largest
     least = max(0.05 * largest, 0.0)
-    strong = [one for one in explanation.reasons if one.contribution > least][:3]
+    strong = [one for one in explanation.reasons if one.contribution > least]
     words = [
         f"{one.title} {one.value}" + (f" (usually {one.typical})" if one.typical else "")
         for one in strong
-        if one.value
-    ]
+        if one.value and one.value != one.typical  # a usual value tells a reader nothing
+    ][:3]
     near = [one for one in explanation.labelled if one.contribution > 0 and one.distance]
     if near:
         steps = "neighbour" if near[0].distance == 1 else f"{near[0].distance} steps away"

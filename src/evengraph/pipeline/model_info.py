@@ -26,7 +26,7 @@ from evengraph.methods.bases.method import restore_method
 from evengraph.methods.bases.saving import Description, TensorMismatchError, read_model
 from evengraph.metrics.binary import flagged
 from evengraph.metrics.calibration import Calibrator
-from evengraph.metrics.decisions import Decision, RiskCurve, Rule
+from evengraph.metrics.decisions import Decided, Decision, Rule
 from evengraph.tables import FeatureEncoder, Note, NoteKind, TableColumns, TableGraph, build_graph
 from evengraph.tables.cells import (
     canonical_names,
@@ -189,7 +189,6 @@ OUTPUTS = (
     "flagged",
     "agreement",
     "set",
-    "abstained",
 )
 """Columns of predictions, which an id cannot be called like; nor `p_<class>`, `score_<class>`."""
 
@@ -395,11 +394,11 @@ class ModelInfo:
     calibrator: Calibrator | None = None
     decision: Decision | None = None  # from which calibrated probability a node is flagged
     sets: tuple[tuple[Share, ...], ...] = ()  # quantiles per class, for prediction sets
+    apart: Decided | None = None  # where known labels do not vote: fitted to what does
     test: dict[str, Percent | None] = field(default_factory=dict)  # scores in percent
     trained_on: TrainedOn | None = None  # None for objects in memory
     refit: Refit | None = None  # if fitted again to all labels; the scores are from before
     statistics: TrainingStatistics | None = None  # which new nodes are compared with
-    risk: RiskCurve | None = None  # what leaving nodes undecided gains on validation
     integer_labels: bool = False  # in a DataFrame; predictions then are integers as well
     counts: dict[str, Count] = field(default_factory=dict)  # nodes, edges, validation and test
     confusion: list[list[Count]] | None = None  # on the test nodes; rows are true classes
@@ -417,19 +416,19 @@ class ModelInfo:
             raise SchemaError("must be distinct names", "columns.relations")
         if relations and self.columns.type is None:
             raise SchemaError("need the column with the types of edges", "columns.relations")
-        calibrator, decision = self.calibrator or Calibrator(), self.decision or Decision(0, 0)
-        if decision.positive >= num_classes:
-            raise SchemaError(f"must be below {num_classes}", "decision.positive")
-        if decision.curve and not decision.curve.counts_nodes:
-            raise SchemaError("must have points that count nodes", "decision.curve")
-        if self.risk and not self.risk.levels:
-            raise SchemaError("must have levels", "risk")
-        sizes: dict[str, Sequence[object]] = {
-            "calibrator.shift": calibrator.shift,
-            "calibrator.counts": calibrator.counts,
-            "calibrator.shares": calibrator.shares,
-            "sets": self.sets,
-        }
+        sizes = dict[str, Sequence[object]]()
+        for place, one in (("", self), ("apart.", self.apart or self)):
+            calibrator, decision = one.calibrator or Calibrator(), one.decision or Decision(0, 0)
+            if decision.positive >= num_classes:
+                raise SchemaError(f"must be below {num_classes}", f"{place}decision.positive")
+            if decision.curve and not decision.curve.counts_nodes:
+                raise SchemaError("must have points that count nodes", f"{place}decision.curve")
+            sizes |= {
+                f"{place}calibrator.shift": calibrator.shift,
+                f"{place}calibrator.counts": calibrator.counts,
+                f"{place}calibrator.shares": calibrator.shares,
+                f"{place}sets": one.sets,
+            }
         sizes = {name: part for name, part in sizes.items() if part}
         if self.confusion is not None:
             sizes |= {"confusion": self.confusion}
@@ -478,11 +477,19 @@ class ModelInfo:
         """The same with the threshold that another rule chooses."""
         if self.decision is None:
             raise ValueError("A rule for a threshold needs a model of two classes.")
-        return replace(self, decision=self.decision.by(rule))
+        apart = self.apart
+        if apart is not None and apart.decision is not None:
+            apart = apart._replace(decision=apart.decision.by(rule))
+        return replace(self, decision=self.decision.by(rule), apart=apart)
+
+    def on(self, method: Method, graph: Data) -> ModelInfo:
+        """The same for a graph: where known labels do not vote, decisions are by what does."""
+        if self.apart is None or method.recognises(graph):
+            return self
+        return replace(self, **self.apart._asdict())
 
     def as_dict(self) -> dict[str, Any]:
         """The record as stored, without what is unknown."""
-        risk = self.risk
         tested, encoded = self.confusion is not None, self.encoder is not None
         extra = {
             "calibrator": self.calibrator and self.calibrator.as_dict(),
@@ -490,9 +497,9 @@ class ModelInfo:
             "trained_on": self.trained_on and self.trained_on._asdict(),
             "refit": self.refit and self.refit._asdict(),
             "statistics": self.statistics and self.statistics.as_dict(),
-            "risk": risk and {"nodes": risk.nodes, "levels": list(map(list, risk.levels))},
             "decision": self.decision and self.decision.as_dict(),
             "sets": self.sets or None,
+            "apart": self.apart and self.apart.as_dict(),
             "integer_labels": self.integer_labels or None,
             "counts": self.counts if tested else None,
             "confusion": self.confusion,
@@ -509,8 +516,10 @@ class ModelInfo:
         stored = {k: v for k, v in extra.items() if k in names and v is not None}
         if not {"encoder", "columns"} <= set(stored):  # they are somebody's own
             stored = {k: v for k, v in stored.items() if k not in ("encoder", "columns")}
-        if isinstance(stored.get("decision"), Mapping):
-            stored["decision"] = {k: v for k, v in stored["decision"].items() if k != "options"}
+        for part in (stored, apart := dict(stored.get("apart") or {})):
+            if isinstance(part.get("decision"), Mapping):
+                part["decision"] = {k: v for k, v in part["decision"].items() if k != "options"}
+        stored |= {"apart": apart} if apart else {}
         try:
             return read(cls, stored | _former(extra), "extra")
         except (KeyError, TypeError, AttributeError) as error:  # of an earlier version

@@ -24,7 +24,7 @@ from evengraph.core.errors import short
 from evengraph.methods import Method
 from evengraph.metrics.binary import flagged
 from evengraph.metrics.calibration import adjust_to_shares, estimate_shares
-from evengraph.metrics.decisions import Abstention, Outcome, covering
+from evengraph.metrics.decisions import Outcome, covering
 from evengraph.metrics.significance import share_interval
 from evengraph.ops.features import feature_signatures, matching_signatures
 from evengraph.pipeline.model_info import DIFFERENT, ID, ModelInfo, NewNodes, Threshold
@@ -116,7 +116,6 @@ class NodePredictions(NamedTuple):
     frame: Any  # one row per node, as `TableModel.predict` returns it
     drift: list[str]  # sentences about how the nodes differ from training
     shares: dict[str, float] | None  # of classes, that probabilities are corrected for
-    abstention: Abstention | None  # from which confidence on nodes are decided, and the error then
     aligned: str = ""  # which number columns had moved as a whole and were moved back
     graph: Data | None = None  # that was predicted, with these columns moved back
     doubt: str = ""  # why probabilities are not corrected for estimated class shares
@@ -124,6 +123,7 @@ class NodePredictions(NamedTuple):
     probabilities: Tensor | None = None  # those in the frame, (M, C)
     calibrated: bool = False  # whether they are
     by_number: bool = False  # whether it was said how many nodes to flag
+    info: ModelInfo = ModelInfo()  # what decided: of the model, where known labels vote
 
 
 def predict_nodes(
@@ -145,12 +145,22 @@ def predict_nodes(
     if probabilities is not None:  # of all nodes of the graph, which are known already
         given = ModelInput.of(nodes, method, info, False)
         return _predict(method, info, classes, given, raw=probabilities[given.rows].cpu())
+    graph = nodes if isinstance(nodes, Data) else nodes.tables.graph
+    attached = not isinstance(nodes, Data) and nodes.attached
+    info = info.on(method, graph)
     given = ModelInput.of(nodes, method, info, align and prior is None)
     found = _predict(method, info, classes, given, prior=prior, **options)
-    if not (found.doubt and align):
+    if found.doubt and align:
+        given = ModelInput.of(nodes, method, info, True)
+        found = _predict(method, info, classes, given, **options)._replace(doubt=found.doubt)
+    if method.recognises(graph) or not (method.uses_labels or attached):
         return found
-    given = ModelInput.of(nodes, method, info, True)
-    return _predict(method, info, classes, given, **options)._replace(doubt=found.doubt)
+    text = "Few labelled nodes of training are in this graph as they were"
+    if attached:
+        text = f"{text}: is the known graph the one that the model was trained on?"
+        return found._replace(doubt=" ".join(filter(None, [found.doubt, text])))
+    text = f"{text}. What labels around a node tell is missing: expect less than the test scores."
+    return found._replace(drift=[text, *found.drift])
 
 
 def _predict(
@@ -161,24 +171,10 @@ def _predict(
     *,
     calibrated: bool | None = None,
     prior: str | Mapping[str, float] | None = None,
-    abstain: float | None = None,
-    max_error: float | None = None,
     alerts: float | None = None,
     coverage: float | None = None,
     raw: Tensor | None = None,
 ) -> NodePredictions:
-    abstention = None
-    if abstain is not None and max_error is not None:
-        raise ValueError("abstain and max_error exclude each other, got both.")
-    if abstain is not None or max_error is not None:
-        if info.risk is None:
-            raise ValueError("This model holds no errors on validation: train and save it again.")
-        by_error = None if max_error is None else info.risk.at_error(max_error)
-        abstention = by_error if abstain is None else info.risk.at_share(abstain)
-    if abstention is not None and prior is not None:
-        raise ValueError(
-            "prior excludes abstain and max_error: the errors on validation hold for its classes."
-        )
     if calibrated is None:
         calibrated = info.calibrates
     if calibrated and info.calibrator is None:
@@ -222,10 +218,9 @@ def _predict(
             "|".join(name for name, held in zip(classes, row, strict=True) if held)
             for row in inside.tolist()
         ]
-    if abstention is not None:
-        frame["abstained"] = (raw.double().max(1).values < abstention.confidence).tolist()
-    about = (drift, shares, abstention, given.aligned, given.graph, doubt, threshold, shown)
-    return NodePredictions(frame, *about, calibrated or shares is not None, alerts is not None)
+    about = (drift, shares, given.aligned, given.graph, doubt, threshold, shown)
+    calibrated = calibrated or shares is not None
+    return NodePredictions(frame, *about, calibrated, alerts is not None, info)
 
 
 def _highest(scores: Tensor, alerts: float) -> Tensor:
@@ -335,8 +330,9 @@ def monitor(
         times: A column with the time of every new node, for alarms per period.
         labels: Classes that came back, by id.
     """
-    info, found = model.info, model.predictions(new)
-    decision, frame = info.decision, found.frame
+    found = model.predictions(new)
+    info, frame = found.info, found.frame
+    decision = info.decision
     classes = list(model.classes_)
     predicted = frame["class"].astype(str).value_counts()
     content: dict[str, Any] = {
@@ -348,7 +344,7 @@ def monitor(
         "classes": classes,
         "predicted": {name: int(predicted.get(name, 0)) for name in classes},
         "training": None,
-        "drift": [*filter(None, [found.aligned]), *found.drift],
+        "drift": [*filter(None, [found.aligned, found.doubt]), *found.drift],
         "features": _moved(model, new, found.graph),
         "alarms": None,
         "periods": [],

@@ -29,7 +29,7 @@ from evengraph.methods import METHODS, Method, portfolio
 from evengraph.methods.bases.method import SHARED_SEARCH_SPACE, changed_params
 from evengraph.metrics.binary import positive_class
 from evengraph.metrics.calibration import Calibrator, reliability
-from evengraph.metrics.decisions import BEST_F1, Decision, RiskCurve, Rule
+from evengraph.metrics.decisions import BEST_F1, Decision, Rule
 from evengraph.metrics.registry import METRICS, comparable_metrics
 from evengraph.metrics.significance import ranking_interval
 from evengraph.pipeline.comparison import ONE_SPLIT, Comparison, Standing, compare_pairs, judge
@@ -167,7 +167,6 @@ class RunPlan:
 
 
 MOST_NAMED = 20  # classes whose coverage is told
-UNDECIDED = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5)  # shares of nodes left undecided, for results
 
 
 class Evidence(NamedTuple):
@@ -228,19 +227,11 @@ class Selection:
         return f"the first of {len(self.records)} splits" if len(self.records) > 1 else ""
 
     def about_model(self, refit: bool) -> dict[str, Any]:
-        """What a result says about the model to save: why this one, refit, and abstention."""
+        """What a result says about the model to save: why this one, and whether it is refitted."""
         assert self.best is not None
-        method, task, probabilities, record = self.best
-        held_out = method.held_out(task)
-        risk = RiskCurve.of(task.graph.y[held_out], probabilities[held_out])
-        levels = dict.fromkeys(map(risk.at_share, UNDECIDED))
-        return {
-            "seed": record.seed,
-            "reason": self.reason,
-            "refit": Refit.of(task, held_out)._asdict() if refit else None,
-            "validation": risk.nodes,
-            "abstention": [level._asdict() for level in levels],
-        }
+        method, task, _, record = self.best
+        learnt = Refit.of(task, method.held_out(task))._asdict() if refit else None
+        return {"seed": record.seed, "reason": self.reason, "refit": learnt}
 
     def about_splits(self) -> dict[str, Any]:
         """What all splits together say: on thresholds, calibration, and nodes tested only once."""

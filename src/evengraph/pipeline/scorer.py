@@ -85,6 +85,7 @@ class Scorer:
         self._nodes, self.edges = read_tables(**arguments, columns=self.columns)
         self.known = {"data": self._nodes, "edges": self.edges}
         graph = build_graph(self._nodes, self.edges, self.columns, info.encoder).graph
+        self.info = info.on(method, graph)
         members = method.weighted_members(graph) if isinstance(method, Auto) else [(method, 1.0)]
         self._members = [(one, weight, one._known_labels(graph)) for one, weight in members]
         self._known, weighted = (
@@ -120,7 +121,7 @@ class Scorer:
             links = _frame(edges)
         elif self.edges is not None and not self.columns.kinds:
             links = self.edges.iloc[:0]
-        near, info, names = self._near(nodes, links), self.model.info, self.model.classes_
+        near, info, names = self._near(nodes, links), self.info, self.model.classes_
         if self._sharing and links is None and info.encoder is not None:
             new = build_new_nodes((nodes, None), self._shared(nodes), self.columns, info.encoder)
         else:

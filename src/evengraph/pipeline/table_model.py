@@ -8,7 +8,7 @@ from html import escape
 from math import inf, isfinite
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Self, final
+from typing import Any, Self, cast, final
 from warnings import warn
 
 import numpy as np
@@ -23,8 +23,7 @@ from evengraph.core.task import Task, mean_and_deviation
 from evengraph.methods import DEFAULT_METHOD, METHODS, Method
 from evengraph.methods.auto import ERRORS
 from evengraph.metrics.binary import positive_class
-from evengraph.metrics.calibration import Calibrator
-from evengraph.metrics.decisions import Costs, RiskCurve, Rule, share_sets
+from evengraph.metrics.decisions import Costs, Decided, Rule
 from evengraph.pipeline.executor import Executor, FittedMethod
 from evengraph.pipeline.explanation import Explainer, Explanation, Suspect, suspects
 from evengraph.pipeline.model_info import (
@@ -70,10 +69,14 @@ def assess(
     last, full = (fitted, task) if again is None else (again, all_labels(task))
     held_out = last.method.held_out(full)
     rows, labels = last.probabilities[held_out].cpu(), task.graph.y[held_out].cpu()
-    risk = RiskCurve.of(labels, rows)
     if int(held_out.sum()) <= int(task.val.sum()):  # one validation set
         labels, rows, _ = selection.evidence
-    calibrator = Calibrator.fit(rows, labels, shares=plan.shares)
+    rule = selection.positive, plan.rule, plan.shares
+    calibrator, _, sets = Decided.by(rows, labels, *rule)
+    apart = None
+    if last.method.apart_ is not None:
+        nodes, others = last.method.apart_
+        apart = Decided.by(others.cpu(), task.graph.y[nodes].cpu(), *rule)
     records = selection.records
     mean, _ = mean_and_deviation(records)
     intervals = [record.interval for record in records if record.interval]
@@ -84,7 +87,8 @@ def assess(
         columns=columns,
         calibrator=calibrator,
         decision=selection.decision,
-        sets=share_sets(labels, calibrator(rows)),
+        sets=sets,
+        apart=apart,
         test={k: v if isfinite(v) else None for k, v in mean.items()},
         trained_on=None if data is None else TrainedOn(data, dict(source.columns)),
         refit=None if again is None else learnt,
@@ -93,7 +97,6 @@ def assess(
         else TrainingStatistics.of(
             task.graph, full.train, last.probabilities, None if encoder is None else encoder.numbers
         ),
-        risk=risk,
         counts={
             "nodes": int(sizes.num_nodes),
             "edges": int(sizes.num_edges) // 2,
@@ -291,8 +294,6 @@ class TableModel:
         tables: Any = None,
         calibrated: bool | None = None,
         prior: str | Mapping[str, float] | None = None,
-        abstain: float | None = None,
-        max_error: float | None = None,
         alerts: int | None = None,
         coverage: float | None = None,
         align: bool = True,
@@ -313,9 +314,6 @@ class TableModel:
                 calibrates. With costs, the threshold holds for the new shares; otherwise the same
                 nodes are flagged. An estimate
                 is not used, with a warning, if nodes differ from training or a class vanishes.
-            abstain: Leave this share of nodes undecided, as measured on validation: those with the
-                least confidence.
-            max_error: Leave as many nodes undecided as it takes for this error on validation.
             alerts: Flag this many nodes, the most probable ones of the positive class.
             coverage: Add `set`, the classes that a node may have: it holds the true class of this
                 share of the nodes of every class.
@@ -331,9 +329,9 @@ class TableModel:
             much as common ones, so that another may be more probable. Columns are called `score`
             and `score_<class>` where too few nodes were held out. If the model is a committee, 80%
             of its votes lie between `low` and `high`, and `agreement` is the share of votes for the
-            class. With abstention, `abstained` is true for nodes that should be left undecided.
+            class.
         """
-        options = {"prior": prior, "abstain": abstain, "max_error": max_error, "align": align}
+        options: dict[str, Any] = {"prior": prior, "align": align}
         options |= {"alerts": alerts, "coverage": coverage}
         if tables is not None:
             nodes, edges, known = self.open(nodes, edges, known=known, tables=tables), None, None
@@ -364,11 +362,9 @@ class TableModel:
         align: bool = True,
     ) -> NDArray[Any]:
         """Class probabilities of every new node, (M, C), in the order of `classes_`."""
-        given = self._input(nodes, edges, known, align)
-        probabilities = self.method_.predict_proba(given.graph)[given.rows].cpu()
-        if calibrated or (calibrated is None and self.info.calibrates):
-            probabilities = self._calibrator()(probabilities)
-        return probabilities.numpy()
+        options = {"calibrated": calibrated, "align": align}
+        found = self.predictions(nodes, edges, known=known, **options)
+        return cast(Tensor, found.probabilities).numpy()
 
     def explain(
         self,
@@ -395,36 +391,27 @@ class TableModel:
             align: As in `predict`.
         """
         self._check_fitted()
-        for graph in (nodes, known):
-            if isinstance(graph, Data):
-                plain = Explainer(self.method_, graph, transform=self.info.calibrated)
-                return self._explain(plain, node, top)
-        new = self._explained(nodes, edges, known, columns or {})
-        ids = tuple(str(id) for id in new.tables.ids.tolist())
-        if str(node) not in ids:
-            text = f"There is no node {str(node)!r}; ids are like {', '.join(ids[:3])}."
-            raise UnknownNodeError(text, node=str(node), num_edges=0)
-        graph, encoder = self._input(new, None, None, align).graph, new.tables.encoder
-        explainer = Explainer(
-            self.method_,
-            graph,
-            ids=ids,
-            feature_names=encoder.names,
-            encoder=encoder,
-            transform=self.info.calibrated,
-        )
-        return self._explain(explainer, ids.index(str(node)), top)
-
-    def _explain(self, explainer: Explainer, node: Any, top: int) -> Explanation:
-        """Explain the class that can be flagged, unless it is neither flagged nor most probable."""
-        decision = self.info.decision
+        graph = next((one for one in (nodes, known) if isinstance(one, Data)), None)
+        about = dict[str, Any]()
+        if graph is None:
+            new = self._explained(nodes, edges, known, columns or {})
+            ids = tuple(str(id) for id in new.tables.ids.tolist())
+            if str(node) not in ids:
+                text = f"There is no node {str(node)!r}; ids are like {', '.join(ids[:3])}."
+                raise UnknownNodeError(text, node=str(node), num_edges=0)
+            graph, encoder = self._input(new, None, None, align).graph, new.tables.encoder
+            about = {"ids": ids, "feature_names": encoder.names, "encoder": encoder}
+            node = ids.index(str(node))
+        info = self.info.on(self.method_, graph)
+        explainer = Explainer(self.method_, graph, transform=info.calibrated, **about)
+        decision = info.decision
         if decision is None or not isinstance(node, int) or not 0 <= node < len(explainer.raw):
             return explainer.explain(node, top=top)
         row = explainer.predicted[node]
-        about, threshold = decision.positive, decision.threshold
-        if row[about] < min(threshold, float(row.max())):
+        positive, threshold = decision.positive, decision.threshold
+        if row[positive] < min(threshold, float(row.max())):  # neither flagged nor most probable
             return explainer.explain(node, int(row.argmax()), top=top)
-        return explainer.explain(node, about, threshold=threshold, top=top)
+        return explainer.explain(node, positive, threshold=threshold, top=top)
 
     def evaluate(self) -> dict[str, float | None]:
         """Metrics in percent on the test nodes of training; None for one that is undefined.
@@ -568,11 +555,6 @@ class TableModel:
             except UnknownNodeError:
                 known = training_paths(self.info)
         return self.open(nodes, edges, known=known, **columns)
-
-    def _calibrator(self) -> Calibrator:
-        if self.info.calibrator is not None:
-            return self.info.calibrator
-        raise ValueError("This model has no calibrator: it was not saved by TableModel.")
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "method_"):

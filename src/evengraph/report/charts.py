@@ -65,10 +65,9 @@ def dot_row(
     mean: float | None,
     *,
     span: tuple[float, float] | None = None,
-    points: Sequence[float] = (),
     reference: float | None = None,
 ) -> Markup:
-    """Draw values on an axis from 0 to 100: mean, its span, points, a dashed reference."""
+    """Draw values on an axis from 0 to 100: mean, its span, a dashed reference."""
 
     def x(value: float) -> str:
         return percent(min(max(value, 0.0), 100.0))
@@ -79,7 +78,6 @@ def dot_row(
     if span is not None:
         ends = {"x1": x(span[0]), "x2": x(span[1]), "y1": "50%", "y2": "50%"}
         marks.append(tag("line", class_="whisker", **ends))
-    marks += [tag("circle", cx=x(value), cy="50%", r=2.5, class_="seed") for value in points]
     if mean is not None:
         marks.append(tag("circle", cx=x(mean), cy="50%", r=5, class_="mean"))
     return _picture(label, *marks)

@@ -197,7 +197,7 @@ def _class_scores(view: ResultView) -> Markup:
         lines.append(tag("tr", _class_name(row, "row"), *(tag("td", cell) for cell in cells)))
     if not sum(map(sum, view.confusion)):
         return Markup("")
-    decided = "at the threshold" if view.is_two_class else "for the most likely class of each node"
+    decided = "at the threshold" if view.is_two_class else "for the class decided"
     text = f"In percent with 95% intervals, {decided}, over the nodes of all test sets."
     if len(view.runs) > 1:
         text += " Intervals allow for nodes that test sets share."
@@ -438,7 +438,7 @@ def _calibration(view: ResultView) -> Markup:
 
 
 def _saved_model(model: Mapping[str, Any]) -> Markup:
-    """The model that predicts: what it was trained on, and what abstaining gains."""
+    """The model that predicts: what it was trained on."""
     if not model:
         return Markup("")
     seed, reason = model.get("seed", "?"), model.get("reason", "the best on validation")
@@ -453,18 +453,7 @@ def _saved_model(model: Mapping[str, Any]) -> Markup:
             "before. Labels that were held out decided when to stop, the threshold and the "
             "calibration."
         )
-    rows = []
-    for level in items(model, "abstention"):
-        kept, *errors = (number(lookup(level, k)) for k in ("coverage", "error", "balanced_error"))
-        cells = [decimals(None if error is None else 100 * error) for error in errors]
-        name = percentage(None if kept is None else 1 - kept, 1)
-        rows.append(page.table_row(name, [*cells, decimals(lookup(level, "confidence"), 3)]))
-    text = "It may leave its least certain nodes undecided (predict --abstain). On its "
-    text += f"{integer(model.get('validation'))} held-out nodes, where the balanced error is the "
-    text += "mean over classes:"
-    heads = ("undecided", "error, %", "balanced error, %", "confidence from")
-    table = [tag("p", text), page.table("Abstention", heads, rows, "figures")] if rows else []
-    return page.section("The saved model", tag("p", origin), *table)
+    return page.section("The saved model", tag("p", origin))
 
 
 def _settings(view: ResultView) -> Markup:

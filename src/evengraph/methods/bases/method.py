@@ -283,6 +283,8 @@ class Method(ABC):
         self.fitted_params_, self.extra_ = self.get_params(), dict[str, Any]()
         self.details_ = dict[str, Any]()
         self.summary_: Sequence[str] = ()  # of the fit, a sentence each; empty for most methods
+        # held-out nodes, (M,), and what is predicted for them where known labels do not vote
+        self.apart_: tuple[Tensor, Tensor] | None = None
         self.notes_: Sequence[str] = ()  # what went otherwise than expected, a sentence each
         self._learns_from(task.train, task.graph)
         self._callbacks, self._ranks, self._checkpoint = (), ALONE, None
@@ -438,6 +440,10 @@ class Method(ABC):
             raise ValueError("There are no labelled nodes to score on.")
         num_classes = max(self.num_classes_, int(labels.max()) + 1)
         return float(balanced_accuracy(confusion_matrix(labels, predicted[test], num_classes)))
+
+    def recognises(self, graph: Data) -> bool:
+        """Whether a graph has at least half of the labelled nodes of training as they were."""
+        return 2 * len(self._known_labels(graph)[0]) >= len(self.labelled_.nodes)
 
     def _known_labels(self, graph: Data) -> tuple[Tensor, Tensor]:
         """Training nodes that the graph has in the same rows with the same features, and labels.
