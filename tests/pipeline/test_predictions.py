@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 
 import evengraph as eg
 from evengraph.methods import Logistic
+from evengraph.methods.auto import Race
 from evengraph.metrics.decisions import Costs, Rule
 from evengraph.pipeline.model_info import NewNodes
 from evengraph.pipeline.predictions import ENOUGH, ModelInput, _doubt, align, corrected
@@ -245,7 +246,8 @@ def rare_graph(seed):
     return Data(x=torch.from_numpy(x).float(), edge_index=torch.cat([edges, edges.flip(0)], 1), y=y)
 
 
-def test_where_known_labels_do_not_vote_probabilities_hold_as_well(tmp_path):
+def test_where_known_labels_do_not_vote_probabilities_hold_as_well(tmp_path, monkeypatch):
+    monkeypatch.setattr(Race, "weights", lambda self: {0: 0.7, 1: 0.3})
     method = eg.Auto(candidates="labelpropagation,logistic", max_epochs=50)
     model = eg.TableModel(method, costs=Costs(9)).fit(rare_graph(1), seed=1)
     model.save(tmp_path / "model")
