@@ -456,7 +456,6 @@ def decided(**curve):
         ({"confusion": [[3, -1], [0, 4]]}, r"confusion\[0\]\[1\] must .* got -1"),
         ({"sets": [[0.5], [1.5]]}, r"extra.sets\[1\]\[0\] must .* got 1.5"),
         ({"calibrator": {**STORED["calibrator"], "shares": [2, -1]}}, r"shares\[0\] must .* got 2"),
-        ({"risk": {"nodes": 9, "levels": [[0.5, 1, -0.1, 0]]}}, r"levels\[0\]\[2\] must .* -0.1"),
         ({"refit": {"train": -5, "validation": 1, "train_before": 1}}, "refit.train must .* -5"),
     ],
 )
