@@ -55,7 +55,7 @@ def test_a_large_packed_graph_is_inspected_without_being_read(shop, capsys, monk
     assert call("inspect", "toy") == 0
     shown = capsys.readouterr().out
     assert "2,000 nodes" in shown
-    assert call("inspect", "toy", "--labelled", 0.1) == 2
+    assert call("inspect", "toy", "--out", "look") == 2
     assert "it takes no other option than --json" in capsys.readouterr().err
     assert call("inspect", "toy", "--json") == 0
     assert json.loads(capsys.readouterr().out)["num_nodes"] == 2000

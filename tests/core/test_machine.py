@@ -22,8 +22,8 @@ from evengraph.core.machine import (
     process_mark,
 )
 from evengraph.desk.server import import_server
+from evengraph.disk.cluster import connected_ray
 from evengraph.disk.engine import Engine
-from evengraph.pipeline.executor import connected_ray
 from evengraph.pipeline.onnx_export import OnnxGraph
 from evengraph.training.ranks import Ranks
 from small_graphs import small_task
@@ -173,7 +173,7 @@ def test_processes_of_a_machine_need_a_gpu_each(monkeypatch):
     [
         ("onnx", "'.[onnx]'", lambda folder: OnnxGraph()),
         ("duckdb", "'.[disk]'", lambda folder: Engine(folder / "work.duckdb", 2**28)),
-        ("ray", "'.[ray]'", lambda folder: connected_ray().__enter__()),
+        ("ray", "'.[ray]'", lambda folder: connected_ray("auto").__enter__()),
         ("uvicorn", "'.[desk]'", lambda folder: import_server()),
         (
             "lightgbm",

@@ -1,9 +1,9 @@
 """run and predict on Ray: real processes under a Ray that is a thread pool, lost ones, errors."""
 
 import os
+import sys
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
-from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
@@ -51,6 +51,8 @@ def fake_ray(pool, nodes):
         scheduling_strategies=SimpleNamespace(PlacementGroupSchedulingStrategy=lambda group: group),
     )
     return SimpleNamespace(
+        init=lambda **options: None,
+        shutdown=lambda: None,
         nodes=lambda: [{"Alive": True, "Resources": node} for node in nodes],
         remote=lambda kind: options,
         wait=wait,
@@ -68,11 +70,7 @@ def ray(monkeypatch):
     with ThreadPoolExecutor(8) as pool:
         found = fake_ray(pool, nodes)
 
-        @contextmanager
-        def connected(address):
-            yield found
-
-        monkeypatch.setattr(cluster, "connected_ray", connected)
+        monkeypatch.setitem(sys.modules, "ray", found)
         monkeypatch.setattr(cluster, "_apart", lambda work: work())
         yield nodes
 
@@ -166,6 +164,15 @@ def test_a_driver_that_ray_ends_is_not_a_success(work, status):
         return
     with pytest.raises(OSError, match=r"cluster is gone. Start it again; the same command resumes"):
         cluster._apart(work)
+
+
+def test_a_cluster_that_does_not_start_is_one_line(ray, monkeypatch):
+    def init(**options):
+        raise Exception("The node timed out.\nMore.")
+
+    monkeypatch.setattr(sys.modules["ray"], "init", init)
+    with pytest.raises(OSError, match=r"^Ray did not start: The node timed out\.$"):
+        cluster.connected_ray("there:1").__enter__()
 
 
 def test_workers_need_a_cluster_and_a_packed_graph(graph, capsys):

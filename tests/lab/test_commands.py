@@ -95,7 +95,7 @@ def undisturbed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("undisturbed")
     (folder / "tiny.toml").write_text(EXPERIMENT)
     path = folder / "store.sqlite"
-    assert call("reproduce", folder / "tiny.toml", "--store", path, "--engine", "here") == 0
+    assert call("reproduce", folder / "tiny.toml", "--store", path, "--jobs", "1") == 0
     store = Store(path)
     plan = Plan(read_spec(str(folder / "tiny.toml")), store.rows())
     assert [len(cell.rows) for cell in plan.cells()] == [4, 2]
@@ -105,7 +105,7 @@ def undisturbed(tmp_path_factory):
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
 def test_a_killed_command_goes_on_where_it_was(write, watched, undisturbed, output):
-    words = ["reproduce", write(EXPERIMENT), "--store", watched.path, "--engine", "here"]
+    words = ["reproduce", write(EXPERIMENT), "--store", watched.path, "--jobs", "1"]
     with command(*words) as child:
         wait_for(lambda: len(watched.rows()) >= 3, child)
         child.send_signal(signal.SIGKILL)
@@ -128,7 +128,7 @@ def test_a_killed_command_goes_on_where_it_was(write, watched, undisturbed, outp
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
 def test_ctrl_c_keeps_what_has_ended(write, tmp_path, output):
     store = Store(tmp_path / "store.sqlite")
-    words = ["reproduce", write(ENDLESS), "--store", store.path, "--engine", "here"]
+    words = ["reproduce", write(ENDLESS), "--store", store.path, "--jobs", "1"]
     with command(*words, **output.to()) as child:
         wait_for(lambda: len(store.rows()) == 1 and store.running() == 1, child)
         child.send_signal(signal.SIGINT)
@@ -148,7 +148,7 @@ def test_ctrl_c_keeps_what_has_ended(write, tmp_path, output):
 def test_a_signal_ends_several_processes(write, tmp_path, number):
     """A terminal sends Ctrl-C to the command and its workers, others signal the command alone."""
     store = Store(tmp_path / "store.sqlite")
-    words = ["reproduce", write(ENDLESS), "--store", store.path, "--engine", "processes"]
+    words = ["reproduce", write(ENDLESS), "--store", store.path]
     child = python(
         "from evengraph.cli import main; main()",
         *map(str, [*words, "--jobs", "2"]),
@@ -186,7 +186,7 @@ def test_failed_runs_are_told_and_tried_again_when_asked(write, tmp_path, monkey
         raise RuntimeError("a cable came loose")
 
     path = tmp_path / "store.sqlite"
-    words = ["reproduce", write(SHORT), "--store", path, "--engine", "here"]
+    words = ["reproduce", write(SHORT), "--store", path, "--jobs", "1"]
     with monkeypatch.context() as patch:
         patch.setattr(METHODS["reweight"], "_fit", fail)
         assert call(*words) == 1
@@ -199,7 +199,7 @@ def test_failed_runs_are_told_and_tried_again_when_asked(write, tmp_path, monkey
     # They are left alone without a word, and run again at one, unless that has a mistake.
     call(*words)
     call(*words, "--release")  # plans again
-    assert call(*words, "--retry", "--engine", "slurm") == 2
+    assert call(*words, "--retry", "--jobs", "0") == 2
     assert Store(path).rows() == first
     capsys.readouterr()
     assert call(*words, "--retry") == 1
@@ -231,7 +231,7 @@ def test_who_is_waited_for_is_told_and_can_be_released(write, tmp_path, monkeypa
 
     monkeypatch.setattr("evengraph.lab.reproduce.sleep", stop)
     monkeypatch.setattr("evengraph.lab.commands.QUIET_WAIT", 0.0)
-    words = "reproduce", write(SHORT), "--store", path, "--engine", "here"
+    words = "reproduce", write(SHORT), "--store", path, "--jobs", "1"
     assert call(*words) == 130
     said = capsys.readouterr().err
     assert said.count("Waiting for 2 runs of process 77 on far[away], since 20") == 1
@@ -248,7 +248,7 @@ def test_a_finished_experiment_is_shown_without_planning_it_again(
         raise AssertionError("planned again")
 
     folder = undisturbed.path.parent
-    words = ("reproduce", folder / "tiny.toml", "--engine", "here", "--store")
+    words = ("reproduce", folder / "tiny.toml", "--jobs", "1", "--store")
     copy = tmp_path / "store.sqlite"
     with closing(sqlite3.connect(undisturbed.path)) as base:
         base.execute("VACUUM INTO ?", (str(copy),))
@@ -273,7 +273,7 @@ def test_a_finished_experiment_is_shown_without_planning_it_again(
 def test_a_part_and_several_experiments_can_be_asked_for(write, tmp_path, capsys):
     path = tmp_path / "store.sqlite"
     files = [write(SHORT.replace("900", "3"), name) for name in ("one.toml", "two.toml")]
-    words = ["--store", path, "--engine", "here"]
+    words = ["--store", path, "--jobs", "1"]
     part = ["--method", "Re-weight", "--splits", "6-7", "--setups", "toy"]
     assert call("reproduce", files[0], *words, *part) == 0
     jobs = [row.job for row in Store(path).rows()]
@@ -293,7 +293,6 @@ BAD_FILE = SHORT.replace("max_epochs = 2 }", "max_epochs = -2 }", 1)
         (["bad.toml"], ["bad.toml: method", "max_epochs", "-2"]),
         (["tiny.toml", "--splits", "7-5"], ["upwards"]),
         (["tiny.toml", "--method", "nobody"], ["nobody", "lte4g"]),
-        (["tiny.toml", "--engine", "slurm"], ["slurm", "processes"]),
         (["tiny.toml", "--device", "tpu"], ["auto, cpu, cuda"]),
         (["tiny.toml", "--jobs", "0"], ["--jobs", "at least 1"]),
         (["tiny.toml", "--store", "bad.toml"], ["bad.toml", "not an evengraph store"]),

@@ -16,7 +16,6 @@ import numpy
 import pytest
 import torch
 
-from evengraph.core.threads import usable_cores
 from evengraph.datasets import toy
 from evengraph.lab.reproduce import resolve, run_stored
 from evengraph.lab.store import Store
@@ -31,7 +30,6 @@ from evengraph.pipeline.executor import (
     Job,
     LoadedGraph,
     NamedGraph,
-    choose_executor,
     failure_of,
     score,
 )
@@ -39,7 +37,7 @@ from evengraph.splits import Natural, Step
 from tiny_experiments import ended, failed, figures, toy_job, wait_for
 
 HERE = Executor()
-PROCESSES = Executor(backend="processes", workers=2)
+PROCESSES = Executor(workers=2)
 BAD = toy_job("unignn", max_epochs=2, clusters_per_class=900)
 JOBS = [
     toy_job(max_epochs=3),
@@ -98,18 +96,6 @@ def test_runs_in_this_process_are_stored_and_told_of(expected):
 
 def test_several_processes_give_the_same_rows(path, expected):
     check_rows(path, run_all(JOBS, path, PROCESSES), expected[1])
-
-
-@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning")
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_ray_gives_the_same_rows(path, expected, monkeypatch):
-    ray = pytest.importorskip("ray")
-    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    Store(path).add(expected[1][0])  # has ended, and is not run again
-    told = run_all(JOBS, path, Executor(backend="ray"))
-    assert not ray.is_initialized()
-    check_rows(path, [expected[1][0], *told], expected[1])
-    assert len(told) == len(JOBS) - 1
 
 
 def test_a_row_is_stored_before_it_is_told_of(path):
@@ -364,36 +350,10 @@ def test_ctrl_c_side_by_side_is_passed_on(last, monkeypatch, batched):
 # By name.
 
 
-@pytest.mark.parametrize(
-    ("options", "backend", "batch"),
-    [
-        ({"name": "here"}, "here", True),
-        ({"name": "processes", "workers": 2}, "processes", False),
-        ({"name": "processes", "workers": 1}, "here", True),
-        ({"name": "ray"}, "ray", False),
-        ({"name": "auto", "workers": 2}, "processes", False),
-        ({"name": "auto", "workers": 1}, "here", True),
-        ({"name": "auto", "workers": 2, "address": "there:1"}, "ray", False),
-        ({"name": "auto", "workers": 4, "device": "cuda"}, "processes", True),
-    ],
-)
-def test_executors_have_names(options, backend, batch):
-    executor = choose_executor(**{"device": "cpu", **options})
-    assert (executor.backend, executor.batch) == (backend, batch)
-    assert executor.device == options.get("device", "cpu")
-    assert executor.workers == options.get("workers", usable_cores())
-    assert executor.address == options.get("address")
-
-
-def test_an_unknown_executor_is_refused():
-    with pytest.raises(ValueError, match=r"auto, here, processes or ray, got 'slurm'"):
-        choose_executor("slurm", "cpu")
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 def test_some_go_side_by_side_and_the_rest_by_processes(path, batched, workers):
     others = [toy_job("smote", max_epochs=2, seed=seed) for seed in (5, 6)]
-    executor = replace(batched, backend="processes", workers=workers)
+    executor = replace(batched, workers=workers)
     told = run_all([*JOBS, *others], path, executor)
     rows = {row.job.key: row for row in Store(path).rows()}
     assert {row.job.key for row in told} == set(rows) == {job.key for job in (*JOBS, *others)}

@@ -10,20 +10,10 @@ import typer
 
 from evengraph.cli.console import err, out, print_sentence, print_written, typed_command
 from evengraph.cli.opening import check_names
-from evengraph.cli.options import (
-    BENCHMARKS,
-    Columns,
-    Data,
-    Minority,
-    Ratio,
-    column_options,
-)
+from evengraph.cli.options import Columns, Data, column_options
 from evengraph.core.lazy import is_packed, wing
 
 if TYPE_CHECKING:
-    from torch import Tensor
-    from torch_geometric.data import Data as Graph
-
     from evengraph.pipeline.sources import GraphSource
 
 # memory of the usual inspection of a packed graph at most, and how often it holds the graph
@@ -34,20 +24,6 @@ LARGE, SLOWER = 4 * 2**30, 4
 def inspect(
     data: Data,
     columns: Columns,
-    labelled: Annotated[
-        float | None, typer.Option(help="Use only this share of the labels of every class.")
-    ] = None,
-    split_name: Annotated[
-        str | None,
-        typer.Option(
-            "--split",
-            help="Use only the training labels of a split: step, longtail, ...",
-            rich_help_panel=BENCHMARKS,
-        ),
-    ] = None,
-    minority: Minority = None,
-    ratio: Ratio = None,
-    seed: Annotated[int, typer.Option(help="Seed for drawing these labels.")] = 5,
     hops: Annotated[int, typer.Option(help="Largest distance from labelled nodes to report.")] = 4,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     to: Annotated[
@@ -55,7 +31,7 @@ def inspect(
     ] = None,
 ) -> None:
     """Describe a graph before training: classes, homophily, reach of labels, leaks, advice."""
-    check_names(data, split=split_name)
+    check_names(data)
     from evengraph.cli.opening import next_commands, open_data
     from evengraph.cli.training import given_split
     from evengraph.core.files import write_json
@@ -67,7 +43,7 @@ def inspect(
 
     packed = _packed_content(data, columns)
     if packed is not None and packed["large"]:
-        if labelled is not None or split_name is not None or to is not None:
+        if to is not None:
             message = "is too large to be read: it takes no other option than --json."
             raise ValueError(f"{data} {message}")
         if json:
@@ -76,14 +52,11 @@ def inspect(
             out.print(wing("disk").packed_view(packed))
         return
     source = open_data(data, columns)
-    options = {"minority": minority, "ratio": ratio}
-    given = {name: value for name, value in options.items() if value is not None}
-    graph, seen = _visible_labels(source.graph, labelled, split_name, given, seed)
     if to is not None and to.exists() and not to.is_dir():
         raise ValueError(f"--out takes a folder, and {to} is a file.")
     with err.status("inspecting"):
         arguments, described = _table_arguments(source)
-        inspection = inspect_graph(graph, labelled=seen, hops=hops, **arguments)
+        inspection = inspect_graph(source.graph, hops=hops, **arguments)
     content = inspection.as_dict() | {
         "columns": described,
         "name": source.name,
@@ -120,28 +93,6 @@ def _packed_content(data: str, columns: Columns) -> dict[str, Any] | None:
         inspection = disk.inspect_packed(packed)
     large = SLOWER * disk.memory_to_read(packed) > min(inspection["free_memory"], LARGE)
     return {**inspection, "large": large}
-
-
-def _visible_labels(
-    graph: Graph, share: float | None, split: str | None, options: dict[str, Any], seed: int
-) -> tuple[Graph, Tensor | None]:
-    """The graph, and the mask of the nodes whose labels to use; None stands for all."""
-    from evengraph.cli.options import make_protocol
-    from evengraph.splits import Natural
-
-    if share is not None and split is not None:
-        raise ValueError("give either --labelled or --split, not both.")
-    if options and split is None:
-        raise ValueError(f"--{next(iter(options))} needs --split, such as --split step.")
-    if share is not None and not 0 < share < 1:
-        raise ValueError(f"labelled must lie between 0 and 1, got {share}.")
-    if share is not None:
-        task = Natural(train=share, val=(1 - share) / 2)(graph, seed=seed)
-    elif split is not None:
-        task = make_protocol(split, options)(graph, seed=seed)
-    else:
-        return graph, None
-    return task.graph, task.train
 
 
 def _table_arguments(source: GraphSource) -> tuple[dict[str, Any], list[dict[str, Any]]]:

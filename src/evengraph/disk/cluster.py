@@ -6,12 +6,14 @@ workers join one another as processes of torchrun do (`training.ranks`), and sha
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
 import sys
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from subprocess import PIPE, Popen
 from threading import Thread
@@ -25,9 +27,8 @@ from rich.text import Text
 from evengraph import __version__
 from evengraph.cli.console import err, out, print_error, print_sentence, words_without
 from evengraph.core.errors import first_line
-from evengraph.core.lazy import is_packed
+from evengraph.core.lazy import import_optional, is_packed
 from evengraph.core.machine import format_size, parse_size
-from evengraph.pipeline.executor import connected_ray
 
 RETRIES = 3  # after the loss of a worker
 PATIENCE = 300.0  # seconds for hosts to come back, or for others to free what they use
@@ -153,6 +154,20 @@ def run_on_cluster(
         )
     where = workers, memory, device, threads
     raise typer.Exit(_apart(lambda: _drive(address, words_without("--ray", "--workers"), *where)))
+
+
+@contextmanager
+def connected_ray(address: str) -> Iterator[Any]:
+    """The module `ray`, connected to a cluster."""
+    ray = import_optional("ray", "'.[ray]'")
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+    except Exception as error:  # of no class of its own where a start takes too long
+        raise OSError(f"Ray did not start: {first_line(error)}.") from None
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
 
 
 def _apart(work: Callable[[], int]) -> int:

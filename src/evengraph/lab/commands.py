@@ -74,11 +74,9 @@ def reproduce(
         "runs/reproduce.sqlite"
     ),
     device: Device = "auto",
-    engine: Annotated[str, typer.Option(help="auto, here, processes or ray.")] = "auto",
     jobs: Annotated[
         int | None, typer.Option(help="Number of worker processes. Default: one per core.")
     ] = None,
-    address: Annotated[str | None, typer.Option(help="Address of a Ray cluster.")] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Run failed runs again.")] = False,
     release: Annotated[
         bool, typer.Option("--release", help="Take over runs claimed by a process that has died.")
@@ -98,8 +96,9 @@ def reproduce(
         return
     from evengraph.cli.options import parse_methods
     from evengraph.core.machine import pick_device
+    from evengraph.core.threads import usable_cores
     from evengraph.lab.spec import read_spec
-    from evengraph.pipeline.executor import choose_executor
+    from evengraph.pipeline.executor import Executor
     from evengraph.pipeline.parameters import parse_splits
 
     specs = [
@@ -110,7 +109,8 @@ def reproduce(
         )
         for name in names
     ]
-    executor = choose_executor(engine, str(pick_device(device)), workers=jobs, address=address)
+    workers = jobs or usable_cores()
+    executor = Executor(device=str(pick_device(device)), workers=workers, batch=True)
     _run_experiments(specs, store, executor, inputs=inputs, retry=retry, release=release)
 
 

@@ -1,14 +1,12 @@
-"""Fit methods to splits and score them, here, in worker processes, in batches or on Ray."""
+"""Fit methods to splits and score them, here, in worker processes or in batches."""
 
 from __future__ import annotations
 
-import logging
 import os
 import platform
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
@@ -16,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter, time
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy
 import torch
@@ -24,10 +22,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph.core.errors import first_line
-from evengraph.core.lazy import import_optional
 from evengraph.core.machine import end_with_parent
 from evengraph.core.task import Record, Task
-from evengraph.core.threads import usable_cores
 from evengraph.datasets import load
 from evengraph.fast.replicas import batching
 from evengraph.methods import Method, fit_many
@@ -247,24 +243,6 @@ def _commit() -> str | None:
         return None  # no git, or not a checkout
 
 
-@contextmanager
-def connected_ray(address: str | None = None) -> Iterator[Any]:
-    """The module `ray`, connected to a cluster; a connection that exists is used and left open."""
-    ray = import_optional("ray", "'.[ray]'")
-    started = not ray.is_initialized()
-    if started:
-        new = {} if address else {"include_dashboard": False}
-        try:
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **new)
-        except Exception as error:  # of no class of its own where a start takes too long
-            raise OSError(f"Ray did not start: {first_line(error)}.") from None
-    try:
-        yield ray
-    finally:
-        if started:
-            ray.shutdown()
-
-
 OnEnd = Callable[[Job, Result], None]
 GPU_MEMORY = 4 * 2**30  # bytes for each process on one GPU
 DIED = "The worker process died twice while running this job, most likely out of memory."
@@ -293,12 +271,10 @@ class Journal:
 
 @dataclass(frozen=True, kw_only=True)
 class Executor:
-    """Where and how jobs are run: in this process, in worker processes, or on a Ray cluster."""
+    """Where and how jobs are run: in this process, or in several worker processes."""
 
     device: str = "cpu"
-    backend: Literal["here", "processes", "ray"] = "here"
     workers: int = 1
-    address: str | None = None  # of the Ray cluster; by default Ray starts one
     batch: bool = False  # train jobs that allow it side by side, where the device can
     deadline: float | None = None  # as time() counts, after which fits end without a result
     keep_interrupted: bool = False  # a fit that Ctrl-C ended counts, with its best weights so far
@@ -311,7 +287,7 @@ class Executor:
     sharing: int = 1  # how many runs share the device, each in its own process
 
     def execute(self, jobs: Sequence[Job], on_end: OnEnd) -> bool:
-        """Run jobs in order, as far as the backend has one; `on_end` gets each result.
+        """Run jobs, in this process in their order; `on_end` gets each result.
 
         Returns whether there was time for all jobs. Ctrl-C raises KeyboardInterrupt.
         """
@@ -328,9 +304,7 @@ class Executor:
             free, _ = torch.cuda.mem_get_info(torch.device(self.device))
             limit = max(int(free / GPU_MEMORY), 1)
             executor = replace(self, workers=min(self.workers, limit))
-        if self.backend == "ray":
-            return executor._run_on_ray(jobs, on_end)
-        if self.backend == "processes" and executor.workers > 1 and len(jobs) > 1:
+        if executor.workers > 1 and len(jobs) > 1:
             return executor._run_in_processes(jobs, on_end)
         return executor._run_here(jobs, on_end)
 
@@ -451,7 +425,7 @@ class Executor:
             raise KeyboardInterrupt
         return []
 
-    # Elsewhere.
+    # In worker processes.
 
     def _run_in_processes(self, jobs: Sequence[Job], on_end: OnEnd) -> bool:
         """Run in worker processes with one thread each.
@@ -496,28 +470,6 @@ class Executor:
                 suspects = [index for index in suspects if index in left]
         return in_time
 
-    def _run_on_ray(self, jobs: Sequence[Job], on_end: OnEnd) -> bool:
-        """Run on a Ray cluster; results come back to this process, which saves them."""
-        gpus = 1 if torch.device(self.device).type == "cuda" else 0
-        executor, in_time = replace(self, journal=Journal()), True
-        with connected_ray(self.address) as ray:
-            work = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=1)(_run_one)
-            try:
-                waiting = {work.remote(job, executor): job for job in self.journal.claim(jobs)}
-                while waiting:
-                    (ready,), _ = ray.wait(list(waiting), num_returns=1)
-                    job = waiting.pop(ready)
-                    try:
-                        result, done = ray.get(ready)
-                        in_time = in_time and done
-                    except ray.exceptions.RayError as error:
-                        result = Failure(reason=f"The worker died: {type(error).__name__}.")
-                    if result is not None:
-                        self._end(job, result, on_end)
-            finally:
-                self.journal.release()
-        return in_time
-
 
 def _run_in_worker(
     index: int, job: Job, *, executor: Executor, folder: Path, parent: int
@@ -560,24 +512,3 @@ def share_tensors(task: Task, tensors: list[torch.Tensor]) -> Task:
         if graph[name] is tensor:
             tensors.append(tensor)
     return replace(task, graph=graph)
-
-
-def choose_executor(
-    name: str, device: str, *, workers: int | None = None, address: str | None = None
-) -> Executor:
-    """An executor by name: here, processes or ray; auto chooses by the device and the cores."""
-    cores = workers or usable_cores()
-    on_gpu = name == "auto" and not address and torch.device(device).type == "cuda"
-    if name == "auto":
-        name = "ray" if address else "processes"
-    if name not in ("here", "processes", "ray"):
-        raise ValueError(f"engine must be auto, here, processes or ray, got {name!r}.")
-    if name == "processes" and cores == 1:
-        name = "here"
-    return Executor(
-        device=device,
-        backend=name,  # type: ignore[arg-type]
-        workers=cores,
-        address=address,
-        batch=on_gpu or name == "here",
-    )

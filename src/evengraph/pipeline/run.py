@@ -661,8 +661,7 @@ def comparison_executor(
         raise ValueError(f"jobs must be at least 1, got {jobs}.")
     return Executor(
         device=str(device),
-        backend="processes" if torch.device(device).type == "cpu" else "here",
-        workers=jobs,
+        workers=jobs if torch.device(device).type == "cpu" else 1,
         batch=time_limit is None,
         deadline=time() + time_limit if time_limit is not None else None,
     )
