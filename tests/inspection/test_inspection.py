@@ -370,6 +370,9 @@ def test_leaks_of_a_table():
     assert kinds(table()) == {}
     amounts = [f"{value:.4f}" for value in RNG.lognormal(6, 1, size=600)]
     assert kinds(table(balance=amounts)) == {}
+    assert kinds(table(balance=[f"{value:,.2f}" for value in RNG.lognormal(9, 1, 600)])) == {}
+    times = [f"2026-01-{1 + n // 24:02}T{n % 24:02}:00:00" for n in range(600)]
+    assert kinds(table(paid_at=times)) == {}
     assert kinds(table(serial=[str(1000 + number) for number in range(600)])) == {"serial": "id"}
     mixed = [1, "two", None, 3.5, [4]] * 120
     frame = table(empty=[None] * 600, mixed=mixed, half=[1.5, None] * 300)

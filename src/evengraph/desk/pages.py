@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -11,9 +11,17 @@ from evengraph.desk.desk import Desk, Triage
 from evengraph.desk.label_file import DISMISSED, LABEL, NOTE, Event
 from evengraph.desk.training import is_enough
 from evengraph.pipeline.explanation import Explanation
-from evengraph.report.charts import COLOURS, percent
+from evengraph.report.charts import percent
 from evengraph.report.markup import Attribute, Markup, plural, tag
-from evengraph.report.node_pictures import draw_explanation, neighbour_words, verdict
+from evengraph.report.node_pictures import (
+    COLOURS,
+    RARE,
+    class_colours,
+    class_names,
+    draw_explanation,
+    neighbour_words,
+    verdict,
+)
 from evengraph.report.page import STYLE, definitions, read_asset, scroll, section, table, table_row
 
 if TYPE_CHECKING:
@@ -227,7 +235,7 @@ def _buttons(desk: Desk, row: int) -> list[Markup]:
             ("1", f"Confirm: {desk.find}", "confirm", desk.find),
             ("2", "Dismiss", "dismiss", None),
         ]
-    buttons = []
+    buttons, looks = [], colours(desk)
     for letter, text, value, name in [*answers, ("d", "Don't know", "unknown", None)]:
         parts = [tag("kbd", letter), tag("span", text, class_="answer-name")]
         if name is not None and name in thought:
@@ -235,7 +243,7 @@ def _buttons(desk: Desk, row: int) -> list[Markup]:
             parts.append(_bar(thought[name]))
         number = None if name is None else desk.classes.index(name)
         key = letter if number is None or number < NUM_KEYS else None
-        kind = "answer" if number is None else f"answer {colour(number)}"
+        kind = "answer" if name is None else f"answer {_colour_class(looks[name])}"
         buttons.append(
             tag("button", *parts, name_="answer", value=value, data_key=key, class_=kind)
         )
@@ -282,11 +290,17 @@ def neighbours(desk: Desk, row: int) -> list[tuple[int, str]]:
     return found
 
 
-def colour(number: int) -> str:
-    return f"colour-{number % COLOURS}"
+def colours(desk: Desk) -> dict[str, str]:
+    """The colour of every class by the labels so far, in buttons, counts and drawings alike."""
+    counts = desk.counts()
+    return dict(zip(counts, class_colours([*counts.values()]), strict=True))
 
 
-def why(explanation: Explanation | None) -> Markup:
+def _colour_class(colour: str) -> str:
+    return "colour-rare" if colour == RARE else f"colour-{COLOURS.index(colour)}"
+
+
+def why(explanation: Explanation | None, drawn: Mapping[str, str] | None = None) -> Markup:
     """The neighbourhood with what it contributes, columns as bars, and labelled nodes."""
     if explanation is None:
         return section(WHY, tag("p", "There is no trained model yet."))
@@ -298,7 +312,9 @@ def why(explanation: Explanation | None) -> Markup:
         items.append(tag("li", tag("a", one.id, href=f"/node/{one.node}"), tag("span", text)))
     labelled = [tag("h3", "Labelled nodes"), tag("ul", *items, class_="next-list")] if items else []
     facts = tag("p", f"{verdict(content)} {neighbour_words(content)}")
-    picture = tag("div", Markup(draw_explanation(content, explanation.ids)), class_="near")
+    of_class = [drawn[name] for name in class_names(content)] if drawn else ()
+    drawing = draw_explanation(content, explanation.ids, of_class)
+    picture = tag("div", Markup(drawing), class_="near")
     return section(WHY, facts, picture, *labelled)
 
 
@@ -330,16 +346,16 @@ def side(desk: Desk, session: Session) -> Markup:
 
 def _progress(desk: Desk, session: Session) -> Markup:
     counts = desk.counts()
-    largest = max([*counts.values(), 1])
+    largest, looks = max([*counts.values(), 1]), colours(desk)
     rows = [
         tag(
             "li",
             tag("span", name, class_="class-name", title=name),
             tag("span", f"{count:,}", class_="value"),
             _bar(count / largest),
-            class_=colour(number),
+            class_=_colour_class(looks[name]),
         )
-        for number, (name, count) in enumerate(counts.items())
+        for name, count in counts.items()
     ]
     answers = desk.answers.all()
     unsure = sum(event.kind != LABEL for event in answers)

@@ -309,7 +309,7 @@ def _views(desk: Desk) -> dict[str, View]:
     return {
         "/": home,
         "/node/{row}": node,
-        "/node/{row}/why": lambda _, row: pages.why(desk.explanation(row)),
+        "/node/{row}/why": lambda _, row: pages.why(desk.explanation(row), pages.colours(desk)),
         "/side": lambda session, _: pages.side(desk, session),
         "/queue": lambda session, _: pages.queue_page(desk, session),
         "/done": lambda session, _: pages.done_page(desk, session),

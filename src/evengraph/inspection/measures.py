@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from evengraph.core.untrusted import sorted_unique
+from evengraph.tables.cells import CLOCK, column_kind, date_form, seconds_of, to_numbers
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -421,7 +422,7 @@ def leaks_in_table(table: Any, label: str, id: str | None) -> list[Leak]:
             # cells that differ may still be filled in for one class alone, such as dates
             for groups in (_groups(part, len(names)), empty.astype(np.int64)):
                 leak = leak or _unseen_leak(str(name), groups, labels[every], names, part)
-        if leak is None and _looks_like_id(column, None if id is None else table[id]):
+        if leak is None and _looks_like_id(column, cells, None if id is None else table[id]):
             leak = Leak(column=str(name), kind="id")
         leaks += [leak] if leak else []
     return leaks
@@ -487,9 +488,11 @@ def _values(cells: Any, logarithmic: bool) -> str:
 
     if not len(cells):
         return ""
-    if pd.api.types.is_numeric_dtype(cells) and not pd.api.types.is_bool_dtype(cells):
-        low, middle, high = (f"{value:.4g}" for value in cells.quantile([0, 0.5, 1]))
-        numbers = cells.to_numpy(dtype=np.float64)
+    dates = pd.api.types.is_datetime64_any_dtype(cells)
+    if dates or (pd.api.types.is_numeric_dtype(cells) and not pd.api.types.is_bool_dtype(cells)):
+        form = "%Y-%m-%d" if dates else ".4g"
+        low, middle, high = (format(value, form) for value in cells.quantile([0, 0.5, 1]))
+        numbers = (cells.astype("int64") if dates else cells).to_numpy(dtype=np.float64)
         if logarithmic:
             numbers = np.sign(numbers) * np.log1p(np.abs(numbers))
         counts = np.histogram(numbers, len(BARS))[0]
@@ -501,13 +504,20 @@ def _values(cells: Any, logarithmic: bool) -> str:
 
 
 def _cells(column: Any) -> Any:
+    """A column as numbers or dates if its encoder would read it so; otherwise as it is."""
     import pandas as pd
 
     if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_datetime64_any_dtype(column):
         return column
-    filled = column.notna() & (column.astype(object) != "")
-    numbers = pd.to_numeric(column.where(filled), errors="coerce")  # cells of a file are text
-    return numbers if numbers.notna().sum() == filled.sum() > 0 else column
+    try:
+        form = date_form(column, "nodes", "dmy")
+        kind = "date" if form is not None else column_kind(column, "nodes")
+        if kind == "date" and form != CLOCK:
+            seconds = seconds_of(column, "nodes", form or "")
+            return pd.Series(pd.to_datetime(seconds, unit="s"), column.index)
+        return column if kind != "number" else pd.Series(to_numbers(column, "nodes"), column.index)
+    except ValueError:  # mixed
+        return column
 
 
 def _sample_unlabelled(labels: Ints) -> Ints:
@@ -599,20 +609,22 @@ def _groups(column: Any, num_classes: int) -> Ints:
     return np.asarray(pd.factorize(texts)[0], dtype=np.int64)
 
 
-def _looks_like_id(column: Any, ids: Any) -> bool:
+def _looks_like_id(column: Any, cells: Any, ids: Any) -> bool:
     """Whether a column holds integers or single words that hardly ever repeat, or the ids."""
     import pandas as pd
 
     known, types = column.dropna(), pd.api.types
-    if types.is_bool_dtype(column) or types.is_datetime64_any_dtype(column):
-        return False
-    if len(known) < LEAST_ROWS:
+    if (
+        len(known) < LEAST_ROWS
+        or types.is_bool_dtype(cells)
+        or types.is_datetime64_any_dtype(cells)
+    ):
         return False
     if ids is not None and bool((known.astype(str) == ids[known.index].astype(str)).all()):
         return True
-    numbers = pd.to_numeric(known, errors="coerce")  # cells of a file are text
-    if types.is_numeric_dtype(column) or numbers.notna().all():
-        possible = (numbers == np.floor(numbers)).all()
+    if types.is_numeric_dtype(cells):
+        known = cells.dropna()
+        possible = (known == np.floor(known)).all()
     else:  # texts of several words are distinct as well, and may be informative
         known = known.astype(str)
         possible = known.str.contains(r"\s", regex=True).mean() <= 1 - DISTINCT

@@ -570,7 +570,7 @@ class Race:
     def _about_graph(self) -> str:
         """Whether the best model that uses the graph is better than the best that does not."""
         if not self.has_edges:
-            return "There are no edges"
+            return "There are no edges."
         best = self._best_by_use()
         left = [trial for trial in self.behind if not trial.method.uses_graph]
         if True in best and False not in best and left:  # all without it were given up

@@ -56,13 +56,18 @@ def class_names(explanation: Mapping[str, Any]) -> list[str]:
     return [str(name) for name in explanation["class_names"] or range(count)]
 
 
-def draw_explanation(explanation: Mapping[str, Any], ids: Sequence[str]) -> str:
+def draw_explanation(
+    explanation: Mapping[str, Any], ids: Sequence[str], colours: Sequence[str] = ()
+) -> str:
     """Draw nodes by their distance from the explained one, larger the more they contributed.
 
     Lines are the paths to the nodes; other edges are pale. Colours are classes. The largest
     contributions have their id where there is room. Below are the reasons as bars.
+
+    Args:
+        colours: Of each class; by default those of `class_colours` for the model's labels.
     """
-    return str(_Neighbourhood(explanation, ids).draw())
+    return str(_Neighbourhood(explanation, ids, colours).draw())
 
 
 def path_tree(near: Mapping[str, Any]) -> dict[int, int]:
@@ -111,23 +116,29 @@ def ring_numbers(distances: Sequence[int]) -> list[int]:
 
 
 def class_colours(counts: Sequence[int]) -> list[str]:
-    """Return a colour per class; the smallest is rare below half the labels of the largest."""
+    """Return a colour per class; the smallest is rare below half the labels of the largest.
+
+    A class without labels is not: it may have just been named.
+    """
     colours = [COLOURS[index % len(COLOURS)] for index in range(len(counts))]
-    if 2 * min(counts) < max(counts):
-        colours[counts.index(min(counts))] = RARE
+    least = min(filter(None, counts), default=0)
+    if 2 * least < max(counts):
+        colours[counts.index(least)] = RARE
     return colours
 
 
 class _Neighbourhood:
     """What is drawn of an explanation: places, sizes, names and colours of its nodes."""
 
-    def __init__(self, explanation: Mapping[str, Any], ids: Sequence[str]) -> None:
+    def __init__(
+        self, explanation: Mapping[str, Any], ids: Sequence[str], colours: Sequence[str]
+    ) -> None:
         self.near = near = explanation["neighbourhood"]
         self.classes = class_names(explanation)
         self.reasons = list(explanation.get("reasons") or ())[:MOST_BARS]
         self.about = self.classes[explanation["about"]]
         self.counts = explanation.get("class_counts")
-        self.colours = class_colours(self.counts or [1] * len(self.classes))
+        self.colours = colours or class_colours(self.counts or [1] * len(self.classes))
         self.tree = path_tree(near)
         self.points = ring_positions(near["distance"], self.tree, centre=CENTRE, radius=RADIUS)
         weights = [abs(value) for value in near["contribution"]]
