@@ -185,7 +185,7 @@ def test_the_front_door_does_not_import_torch():
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
 
 
-def test_results_and_what_is_finished_are_shown_without_torch():
+def test_results_are_shown_without_torch():
     done = python(
         "import sys\n"
         "import evengraph.cli.commands\n"

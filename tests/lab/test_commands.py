@@ -241,35 +241,6 @@ def test_who_is_waited_for_is_told_and_can_be_released(write, tmp_path, monkeypa
     assert Store(path).count() == 3
 
 
-def test_a_finished_experiment_is_shown_without_planning_it_again(
-    undisturbed, monkeypatch, capsys, tmp_path
-):
-    def refuse(*_, **__):
-        raise AssertionError("planned again")
-
-    folder = undisturbed.path.parent
-    words = ("reproduce", folder / "tiny.toml", "--jobs", "1", "--store")
-    copy = tmp_path / "store.sqlite"
-    with closing(sqlite3.connect(undisturbed.path)) as base:
-        base.execute("VACUUM INTO ?", (str(copy),))
-    (content,) = undisturbed.experiments().values()
-    del content["finished"]
-    Store(copy).save_experiment("tiny", content)
-    assert call(*words, copy) == 0
-    slow = capsys.readouterr().out
-    monkeypatch.setattr("evengraph.lab.reproduce.reproduce", refuse)
-    assert call(*words, copy) == 0
-    assert capsys.readouterr().out == slow
-    for more in (["--splits", "5-5"], ["--quick"], ["--release"]):
-        with pytest.raises(AssertionError, match="planned again"):
-            call(*words, copy, *more)
-    with closing(sqlite3.connect(copy)) as base:
-        base.execute("DELETE FROM runs WHERE rowid = 1")
-        base.commit()
-    with pytest.raises(AssertionError, match="planned again"):
-        call(*words, copy)
-
-
 def test_a_part_and_several_experiments_can_be_asked_for(write, tmp_path, capsys):
     path = tmp_path / "store.sqlite"
     files = [write(SHORT.replace("900", "3"), name) for name in ("one.toml", "two.toml")]

@@ -363,7 +363,6 @@ def test_a_saved_result_can_be_recovered(journal):
         epochs=1,
         seconds=0.5,
         class_counts=[3],
-        memory=0.25,
     )
     journal.save(done, record)
     journal.save(failed, Failure(reason="no", kind="ValueError"))

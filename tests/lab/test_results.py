@@ -18,7 +18,6 @@ from evengraph.lab.results import (
     paired_gaps,
     rank_methods,
     significance_table,
-    tabulate,
 )
 from evengraph.metrics.registry import HEADLINE
 from evengraph.metrics.significance import t_test
@@ -77,20 +76,13 @@ def test_cells_hold_what_was_kept(comparison):
     assert comparison.find(PUBMED, "Uni-GNN").published("g_mean") is None
 
 
-def test_parts_and_values_give_the_same_numbers_as_rows(copied):
+def test_parts_give_the_same_numbers_as_rows(copied):
     whole = load_experiments(copied)
-    stored = copied.values([f"metrics.{name}" for name in HEADLINE])
-    contents = copied.experiments()
     for results, part in zip(whole, load_experiments(copied, parts=("metrics",)), strict=True):
-        small = tabulate(results.name, contents[results.name], stored)
-        for cell, partial, plain in zip(results.cells, part.cells, small.cells, strict=True):
-            assert (cell.size, cell.selected) == (plain.size, plain.selected)
+        for cell, partial in zip(results.cells, part.cells, strict=True):
+            assert (len(cell.rows), cell.selected) == (len(partial.rows), partial.selected)
             for name in HEADLINE:
                 assert partial.values(name) == cell.values(name)
-                assert plain.mean(name) == pytest.approx(cell.mean(name), abs=1e-9)
-                values = cell.values(name)
-                wanted = stdev(values) if len(values) > 1 else 0.0
-                assert cell.deviation(name) == pytest.approx(wanted, abs=1e-9)
 
 
 def test_cells_whose_rows_are_gone_or_failed_are_left_out(copied):

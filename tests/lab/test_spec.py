@@ -1,29 +1,23 @@
-"""Experiment files: what they ask for, mistakes with their place, limits, what is finished."""
+"""Experiment files: what they ask for, mistakes with their place, limits."""
 
-import os
 from collections import Counter
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import pytest
 
-from evengraph.lab import sources as finished
 from evengraph.lab import spec as spec_limits
 from evengraph.lab.reproduce import Plan
 from evengraph.lab.sources import (
     BEYOND,
     EXPERIMENTS,
     expand,
-    finished_mark,
-    inputs_of,
-    is_finished,
     source,
 )
 from evengraph.lab.spec import check_keys, read_spec
-from evengraph.lab.store import Row
 from evengraph.methods import METHODS
 from evengraph.pipeline.parameters import PAPER, preset_for
 from evengraph.splits import Step
-from tiny_experiments import entry, make_job, spec_of
+from tiny_experiments import entry, spec_of
 
 SETUPS = {"table1": 12, "table2": 2, "table3": 4, "figure2": 1}
 
@@ -414,52 +408,3 @@ def test_numbers_and_sentences_are_no_keys():
 def test_all_is_every_experiment_of_the_paper_once():
     expanded = ["table2", "table1", "table3", "figure2", "mine.toml"]
     assert expand(["table2", "all", "mine.toml", "table2"]) == expanded
-
-
-PART = {"quick": False, "seeds": None}
-
-
-@pytest.fixture
-def rows():
-    done = [Row(job=make_job(seed=seed)) for seed in (1, 2, 3)]
-    return [*done[:2], replace(done[2], status="failed")]
-
-
-@pytest.fixture
-def content(rows):
-    cells = [{"keys": [rows[0].job.key]}]
-    return {"cells": cells, "finished": finished_mark("these", rows, cells)}
-
-
-def stored(rows):
-    return {row.job.key: (row.status, 1.0) for row in rows}
-
-
-def test_an_experiment_is_finished_while_its_rows_are_as_they_were(rows, content):
-    assert is_finished(content, "these", stored(rows))
-    assert not is_finished(content, "others", stored(rows))
-    assert not is_finished({"cells": []}, "these", stored(rows))
-    for index, row in enumerate(rows):
-        other = {"done": "failed", "failed": "done"}[row.status]
-        changed = [replace(r, status=other) if r is row else r for r in rows]
-        assert not is_finished(content, "these", stored(changed))
-        assert not is_finished(content, "these", stored(rows[:index] + rows[index + 1 :]))
-
-
-def test_inputs_are_the_text_the_options_and_the_library(tmp_path, monkeypatch):
-    path = tmp_path / "mine.toml"
-    path.write_text("seeds = [1]")
-    before = inputs_of(str(path), PART)
-    assert inputs_of(str(path), dict(reversed(PART.items()))) == before
-    assert inputs_of(str(path), PART | {"quick": True}) != before
-    path.write_text("seeds = [2]")
-    assert inputs_of(str(path), PART) != before
-    path.write_text("seeds = [1]")
-    package = tmp_path / "package"
-    package.mkdir()
-    (package / "__init__.py").write_text("")
-    monkeypatch.setattr(finished.evengraph, "__file__", str(package / "__init__.py"))
-    elsewhere = inputs_of(str(path), PART)
-    assert elsewhere != before
-    os.utime(package / "__init__.py", (1, 1))
-    assert inputs_of(str(path), PART) != elsewhere

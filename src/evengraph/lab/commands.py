@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
@@ -85,18 +85,10 @@ def reproduce(
     """Run the paper's tables and figures, or your own experiments; resumes if interrupted."""
     if jobs is not None and jobs < 1:
         raise ValueError(f"--jobs must be at least 1, got {jobs}.")
-    part = {"quick": quick, "seeds": seeds, "methods": methods, "setups": setups}
-    from evengraph.lab.sources import expand, inputs_of
-
-    names = expand(what)
-    inputs = {Path(name).name.removesuffix(".toml"): inputs_of(name, part) for name in names}
-    if len(inputs) < len(names):  # two files of one name
-        inputs = {}
-    if inputs and not retry and not release and _show_finished(store, inputs):
-        return
     from evengraph.cli.options import parse_methods
     from evengraph.core.machine import pick_device
     from evengraph.core.threads import usable_cores
+    from evengraph.lab.sources import expand
     from evengraph.lab.spec import read_spec
     from evengraph.pipeline.executor import Executor
     from evengraph.pipeline.parameters import parse_splits
@@ -107,34 +99,11 @@ def reproduce(
             methods=parse_methods(methods) if methods else (),
             setups=[part.strip() for part in setups.split(",")] if setups else (),
         )
-        for name in names
+        for name in expand(what)
     ]
     workers = jobs or usable_cores()
     executor = Executor(device=str(pick_device(device)), workers=workers, batch=True)
-    _run_experiments(specs, store, executor, inputs=inputs, retry=retry, release=release)
-
-
-def _show_finished(path: Path, inputs: Mapping[str, str]) -> bool:
-    from evengraph.lab.results import tabulate
-    from evengraph.lab.sources import is_finished
-    from evengraph.lab.store import Store
-    from evengraph.metrics.registry import HEADLINE
-
-    if not path.is_file():
-        return False
-    store = Store(path)
-    contents = {name: content for name, content in store.experiments().items() if name in inputs}
-    if not all("finished" in contents.get(name, ()) for name in inputs):
-        return False
-    stored = store.values([f"metrics.{name}" for name in HEADLINE])
-    # a damaged row is told where rows are read
-    if len(stored) < store.count() or not all(
-        is_finished(contents[name], inputs[name], stored) for name in inputs
-    ):
-        return False
-    _print_names(inputs, path)
-    _print_tables([tabulate(name, contents[name], stored) for name in inputs])
-    return True
+    _run_experiments(specs, store, executor, retry=retry, release=release)
 
 
 def _print_names(names: Iterable[str], path: Path) -> None:
@@ -156,7 +125,6 @@ def _run_experiments(
     path: Path,
     executor: Executor,
     *,
-    inputs: Mapping[str, str],
     retry: bool,
     release: bool,
 ) -> None:
@@ -184,7 +152,6 @@ def _run_experiments(
                 on_row=on_row,
                 on_round=on_round,
                 on_wait=partial(_print_holders, waited={}),
-                inputs=inputs,
             )
     except KeyboardInterrupt:
         stopped = True

@@ -351,7 +351,7 @@ def experiment_table(results: ExperimentResults) -> TerminalTable:
             first = f"[bold]{first}[/]" if cell.mean(HEADLINE[0]) == best else first
             published = cell.published(HEADLINE[0])
             paper = "" if published is None else f"{published:.1f}"
-            table.add_row(f"  {escape(cell.name)}", str(cell.size), first, paper, *rest)
+            table.add_row(f"  {escape(cell.name)}", str(len(cell.rows)), first, paper, *rest)
     return table
 
 

@@ -15,7 +15,6 @@ from typing import Any
 import torch
 
 from evengraph.core.task import Record
-from evengraph.lab.sources import finished_mark
 from evengraph.lab.spec import Entry, Fields, Setup, Spec
 from evengraph.lab.store import Holder, JobSpec, Row, Store
 from evengraph.methods import METHODS
@@ -45,15 +44,13 @@ def reproduce(
     on_row: OnRow = lambda row: None,
     on_round: Callable[[int], None] = lambda missing: None,
     on_wait: Callable[[Sequence[Holder]], None] = lambda holders: None,
-    inputs: Mapping[str, str] | None = None,
 ) -> None:
     """Run experiments to their end; runs that the store holds are not repeated.
 
     Runs whose settings are selected on validation follow in a later round, once all candidates
-    have run. With `inputs`, as `inputs_of` gives them by name, the store is told what is finished.
+    have run.
     """
     known: Mapping[str, Row] | None = None
-    finished = False
     try:
         while jobs := missing(specs, known := known_runs(store.rows(parts=PARTS))):
             known = None  # out of date from here on
@@ -63,15 +60,10 @@ def reproduce(
             if store.count() == before:
                 on_wait(store.holders())
                 sleep(WAIT)
-        finished = True
     finally:
         known = known_runs(store.rows(parts=PARTS)) if known is None else known
         for spec in specs:  # so that results so far can be drawn, also after Ctrl-C
-            content = experiment_content(spec, known)
-            if finished and inputs:
-                rows = (known[job.key] for job in Plan(spec, known).jobs())
-                content["finished"] = finished_mark(inputs[spec.name], rows, content["cells"])
-            store.save_experiment(spec.name, content)
+            store.save_experiment(spec.name, experiment_content(spec, known))
 
 
 def check(specs: Sequence[Spec]) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import tomllib
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib.resources import files
@@ -65,7 +64,6 @@ class Cell:
     rows: Sequence[Row]  # one run per seed
     note: str = ""  # what the literature says about the parameter that varies
     role: str = ""  # of the method and its variants: "baseline", "highlight" or ""
-    scores: Mapping[str, Sequence[float]] | None = None  # of the runs, if no rows were read
 
     @property
     def name(self) -> str:
@@ -83,16 +81,12 @@ class Cell:
 
     @property
     def _metrics(self) -> Mapping[str, Sequence[float]]:
-        return self._parsed[0] if self.scores is None else self.scores
+        return self._parsed[0]
 
     @property
     def criteria(self) -> set[str]:
         """What the validation scores are; rows that do not say it have Macro-F1."""
         return self._parsed[1]
-
-    @property
-    def size(self) -> int:
-        return len(self.rows) or len(next(iter(self._metrics.values()), ()))
 
     def by_seed(self, metric: str) -> dict[int, float]:
         seeds = (row.job.seed for row in self.rows)
@@ -224,47 +218,27 @@ def load_experiments(
     contents = {name: contents[name] for name in contents if names is None or name in names}
     rows = {row.job.key: row for row in store.scan(parts=parts, status="done")} if contents else {}
 
-    def cell(content: Mapping[str, Any]) -> Cell:
-        found = [rows[key] for key in content["keys"] if key in rows]
-        return _cell(content, rows=found)
-
-    return [_experiment(name, content, cell) for name, content in contents.items()]
-
-
-def tabulate(
-    name: str, content: Mapping[str, Any], stored: Mapping[str, Sequence[Any]]
-) -> ExperimentResults:
-    """An experiment without rows, for its table in the terminal: fast and small.
-
-    `stored` has the status and the values of the headline metrics of every run, by key.
-    """
-
-    def cell(content: Mapping[str, Any]) -> Cell:
-        values = zip(*(stored[key][1:] for key in content["keys"]), strict=True)
-        columns = ([math.nan if v is None else v for v in column] for column in values)
-        return _cell(content, rows=(), scores=dict(zip(HEADLINE, columns, strict=True)))
-
-    return _experiment(name, content, cell)
+    return [_experiment(name, content, rows) for name, content in contents.items()]
 
 
 def _experiment(
-    name: str, content: Mapping[str, Any], cell: Callable[[Any], Cell]
+    name: str, content: Mapping[str, Any], rows: Mapping[str, Row]
 ) -> ExperimentResults:
-    cells = [cell(part) for part in content["cells"]]
+    cells = [_cell(part, rows) for part in content["cells"]]
     return ExperimentResults(
         name=name,
         title=content["title"],
         kind=content["draws"],
         seeds=content["seeds"],
-        cells=[cell for cell in cells if cell.size],
+        cells=[cell for cell in cells if cell.rows],
     )
 
 
-def _cell(content: Mapping[str, Any], **runs: Any) -> Cell:
+def _cell(content: Mapping[str, Any], rows: Mapping[str, Row]) -> Cell:
     return Cell(
         setting=content["setup"],
         selected=content["chosen"],
-        **runs,
+        rows=[rows[key] for key in content["keys"] if key in rows],
         **{name: content[name] for name in ("dataset", "label", "varies", "value", "paper")},
         note=content.get("note", ""),
         role=content.get("role", ""),  # absent in stores of earlier versions
@@ -428,7 +402,7 @@ def interval_text(interval: tuple[float, float] | None, *, sign: bool = False) -
 def mean_text(cell: Cell, metric: str) -> str:
     """Format mean (standard deviation); a single seed has no deviation."""
     mean = f"{cell.mean(metric):.1f}"
-    return mean if cell.size == 1 else f"{mean} ({cell.deviation(metric):.1f})"
+    return mean if len(cell.rows) == 1 else f"{mean} ({cell.deviation(metric):.1f})"
 
 
 def selected_text(cell: Cell) -> str:
@@ -442,7 +416,12 @@ def selected_text(cell: Cell) -> str:
 def metrics_table(results: ExperimentResults) -> Table:
     """Mean and deviation of the headline metrics in every cell."""
     rows = [
-        [cell.setting, cell.name, str(cell.size), *(mean_text(cell, metric) for metric in HEADLINE)]
+        [
+            cell.setting,
+            cell.name,
+            str(len(cell.rows)),
+            *(mean_text(cell, metric) for metric in HEADLINE),
+        ]
         for cell in results.cells
     ]
     return [["setting", "method", "seeds", *TITLES.values()], *rows]

@@ -444,15 +444,6 @@ class Store:
             )
         return groups
 
-    def values(self, paths: Sequence[str]) -> dict[str, tuple[Any, ...]]:
-        """Status and values in the outcome of every row that can be read, by key.
-
-        Much faster than rows, which it does not make. What an outcome lacks, or NaN, is None.
-        """
-        with self._file.read() as base:
-            rows = base.execute(_select_values("key", "1", paths))
-            return {row[0]: row[1:] for row in rows}
-
     def count(self) -> int:
         with self._file.read() as base:
             (count,) = base.execute("SELECT count(key) FROM runs").fetchone()
