@@ -360,6 +360,7 @@ OLD = {
         "points": [[0.9, 0.0, 0.0], [0.4, 0.5, 0.1], [0.1, 1.0, 0.6]],
         "costs": [5.0, 1.0],
     },
+    "calibration": {"calibration_error": 17.6, "calibrated_error": 7.7, "brier": 137.3},
 }
 
 

@@ -29,13 +29,13 @@ from evengraph.cli.console import err, out, print_error, print_sentence, words_w
 from evengraph.core.errors import first_line
 from evengraph.core.lazy import import_optional, is_packed
 from evengraph.core.machine import format_size, parse_size
+from evengraph.training.ranks import LostRankError
 
 RETRIES = 3  # after the loss of a worker
 PATIENCE = 300.0  # seconds for hosts to come back, or for others to free what they use
 POLL = 0.5  # seconds between looks at what the first worker prints
 BESIDES = 2**29  # bytes of Python and torch, which --memory does not count
 DONE = 76  # how a child process says that all went well
-LOST_STATUS = 75  # of a process that another one left alone: `LostRankError.status`
 CHILD = (
     "from evengraph.core.machine import end_with_parent; end_with_parent(); "
     "from evengraph.cli import main; main()"
@@ -358,7 +358,7 @@ def _follow(ray: Any, runs: dict[Any, tuple[Any, str]], first: Any) -> tuple[int
                 return 1, f"the worker on {host}"
             if status < 0:
                 return 1, f"the worker on {host} (signal {-status})"
-            if status and status != LOST_STATUS:
+            if status and status != LostRankError.status:
                 if actor is not first:
                     _show(ray.get(actor.printed.remote()))
                 return status, ""

@@ -631,7 +631,7 @@ def _write_parts(
     They are written to a hidden folder that is renamed at the end. What a run with the same
     `stamp` left there is kept.
     """
-    from pyarrow.parquet import read_table
+    from pyarrow.parquet import ParquetFile
 
     path = path.absolute()
     hidden = path.parent / f".{path.name}.partial"
@@ -660,7 +660,7 @@ def _write_parts(
         wait_until(lambda: all((hidden / name).exists() for name in files), str(hidden))
         counts: Counter[str] = Counter()
         for name in files:
-            table = read_table(hidden / name)
+            table = ParquetFile(hidden / name).read(["class", "flagged"])
             for entry in table["class"].value_counts().to_pylist():
                 counts[str(entry["values"])] += entry["counts"]
             if "flagged" in table.column_names:

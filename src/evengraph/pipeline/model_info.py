@@ -528,7 +528,7 @@ class ModelInfo:
 
 def _former(extra: Mapping[str, Any]) -> dict[str, Any]:
     """What version 0.2 saved, in the form of today."""
-    found = {}
+    found: dict[str, Any] = {}
     calibrator, prior = extra.get("calibrator"), extra.get("prior")
     if prior is not None:  # with shifts, and for these shares
         calibrator = {**prior["calibrator"], "shares": prior["shares"]}
@@ -536,6 +536,8 @@ def _former(extra: Mapping[str, Any]) -> dict[str, Any]:
         found["calibrator"] = {k: v for k, v in calibrator.items() if k != "note"}
     if extra.get("flag") is not None:
         found["decision"] = Decision.of_old(extra["flag"], extra.get("cost_curve"))
+    if "calibration_error" in (extra.get("calibration") or ()):  # errors alone
+        found["calibration"] = {}
     return found
 
 

@@ -14,14 +14,14 @@ from evengraph.core.task import Task
 from evengraph.datasets import DATASETS, load
 from evengraph.datasets.loading import lookup
 from evengraph.methods import Method
+from evengraph.methods.auto import Fitter
 from evengraph.splits import SPLITS, SplitProtocol
 from evengraph.tables import FeatureEncoder, NoLabelError, TableColumns, TableGraph, open_graph
-from evengraph.training import Callback
 
 TRAIN, VAL = 0.6, 0.2
 
 
-class GraphOnDisk(Protocol):
+class GraphOnDisk(Fitter, Protocol):
     """A graph that stays on disk; the wing `disk` opens it."""
 
     @property
@@ -30,17 +30,6 @@ class GraphOnDisk(Protocol):
 
     def encoding(self) -> tuple[FeatureEncoder, TableColumns]:
         """What made the features, and the columns of the tables."""
-
-    def fit(
-        self,
-        method: Method,
-        task: Task,
-        *,
-        seed: int = 0,
-        on_epoch: Callback | None = None,
-        progress: bool | None = None,
-    ) -> Method:
-        """Train a method on a split of the labels."""
 
     def predict_task(self, method: Method, task: Task) -> tuple[Task, Tensor]:
         """The task on the nodes of its three sets alone, and their class probabilities."""
