@@ -9,8 +9,6 @@ import torch
 from evengraph.disk import unpack_graph
 from evengraph.tables import FeatureEncoder, open_graph
 
-LETTERS = np.array(["ab", "cd", "ef"])
-
 
 def make_tables(num_nodes=60, num_edges=150, seed=0, *, weight=False):
     """A nodes table with all kinds of columns, and edges with loops and repeats."""

@@ -132,8 +132,6 @@ CLUSTERS = "grid.clusters_per_class = [3, 4]"
 
 VARY = "vary = { alpha = [1, 2, 3] }"
 
-WHOLE_GRID = f"{GRID}\n{CLUSTERS}"
-
 WHOLE_SETUP = f'[[setup]]\ndataset = "toy"\n{SECOND_SETUP}'
 
 MISTAKES = {

@@ -132,10 +132,6 @@ def test_recall_of_the_highest_scores_by_hand():
     assert math.isnan(binary.recall_at_top(~positive & positive, scores, 3))
 
 
-POSITIVE = torch.tensor([True, False, True, False, False])
-SCORES = torch.tensor([0.9, 0.8, 0.7, 0.2, 0.1])
-
-
 RULES = [
     BEST_F1,
     Rule.of(alerts=0.1),
