@@ -151,7 +151,7 @@ def brier_score(labels: Tensor, probabilities: Tensor) -> float:
 
 def reliability(
     labels: Tensor, rows: Tensor, positive: int | None = None, bins: int = 10
-) -> list[list[float]]:
+) -> list[tuple[float, float, int]]:
     """Mean probability, share of nodes that it is right for, and nodes, in bins of equal size.
 
     The probability is that of the positive class, or else the largest of each row of (M, C). Equal
@@ -168,7 +168,7 @@ def reliability(
     sizes = torch.diff(starts, append=starts.new_tensor([len(values)])).tolist()
     parts = zip(values.split(sizes), hits.split(sizes), strict=True)
     return [
-        [round(float(part.mean()), 6), round(float(hit.mean()), 6), len(part)]
+        (round(float(part.mean()), 6), round(float(hit.mean()), 6), len(part))
         for part, hit in parts
     ]
 
