@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -233,9 +232,7 @@ def write_predictions(frame: Any, path: Path) -> None:
     from evengraph.core.files import csv_text, write_atomic
 
     if path.suffix.lower() == ".parquet":
-        content = io.BytesIO()
-        frame.to_parquet(content, index=False)
-        write_atomic(content.getvalue(), path)
+        write_atomic(frame.to_parquet(index=False), path)
         return
     id = frame.columns[0]
     rows = [

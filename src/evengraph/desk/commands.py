@@ -55,7 +55,7 @@ def suggest(
     budget: Annotated[int, typer.Option(help="How many nodes to suggest.")] = 20,
     strategy: Annotated[
         str,
-        typer.Option(help="default, random, uncertainty, rare, representative, coverage or reach."),
+        typer.Option(help="default, random or uncertainty."),
     ] = "default",
     classes: Classes = None,
     known: Annotated[

@@ -57,7 +57,6 @@ class LearningCurve:
     """What the labels at hand teach a quick model, and what more would.
 
     Args:
-        measured: Scores of models that learnt from a part of the labels, tested on the others.
         now: With all labels.
         expected: With more.
         advice: Whether to go on, in one sentence.
@@ -66,7 +65,6 @@ class LearningCurve:
         unknown: What the labels at hand cannot tell, in sentences.
     """
 
-    measured: tuple[Point, ...]
     now: Point
     expected: tuple[Point, ...]
     advice: str
@@ -217,10 +215,6 @@ def _extrapolate(
                 gain_high=gain_high,
             )
         )
-    measured = tuple(
-        Point(labels=round(size), score=100 * score, low=100 * (score - e), high=100 * (score + e))
-        for size, score, e in zip(sizes, scores, WIDTH * np.sqrt(np.diag(covariance)), strict=True)
-    )
     last = points[-1]
     enough = last.gain < WORTH and last.gain_high < CLEAR
     brings = f"about {last.gain:.1f} points ({last.gain_low:.1f} to {last.gain_high:.1f})"
@@ -232,6 +226,4 @@ def _extrapolate(
             f"Unclear: {more[-1]} more labels should bring {brings}, but more than {CLEAR:g} "
             "points cannot be ruled out."
         )
-    return LearningCurve(
-        measured=measured, now=points[0], expected=tuple(points[1:]), advice=advice, enough=enough
-    )
+    return LearningCurve(now=points[0], expected=tuple(points[1:]), advice=advice, enough=enough)

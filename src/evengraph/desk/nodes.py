@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -197,9 +196,5 @@ def write_table(table: Any, path: Path) -> None:
     """Write a table as CSV or Parquet, completely or not at all."""
     if path.suffix.lower() not in SUFFIXES:
         raise ValueError(f"The table must end in {' or '.join(SUFFIXES)}, got {path}.")
-    content = io.BytesIO()
-    if path.suffix.lower() == ".csv":
-        content.write(csv_bytes(table))
-    else:
-        table.to_parquet(content, index=False)
-    write_atomic(content.getvalue(), path)
+    is_csv = path.suffix.lower() == ".csv"
+    write_atomic(csv_bytes(table) if is_csv else table.to_parquet(index=False), path)

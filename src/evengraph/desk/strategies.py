@@ -41,9 +41,6 @@ SURE = 0.05  # weight of a node whose class is certain, against 1 of one between
 BLOCK = 4_000  # rows compared at a time, whose distances stay in the cache
 FEW = 10  # nodes of a cluster that count half
 STEPS, TELEPORT = 20, 0.2  # of walks, of five steps on average
-WEIGHTS = {"uncertainty": 1.0, "rare": 0.5, "representative": 1.0, "coverage": 0.5, "reach": 0.5}
-"""Of the ranks in the default; set on other graphs than those of the documentation."""
-
 CLEAR, CLOSE = 0.5, 0.15  # probability of a likely class; gap below which two compete
 SCARCE = 5  # labels of a class
 NEAR = 2  # steps within which a label is near
@@ -192,8 +189,6 @@ def find_hunt(evidence: Evidence) -> Hunt | None:
 class Strategy:
     """A way to choose nodes to label."""
 
-    name: str  # what users call it
-    meaning: str  # what it prefers, in one sentence
     score: Callable[[Evidence], Tensor]  # of all nodes, (N,); those of candidates count
     needs_model: bool = False  # looks at probabilities: needs labels of two classes
     spread: float = 1.0  # of a batch over unlike nodes; 0 takes the highest scores
@@ -277,8 +272,13 @@ def novelty(evidence: Evidence) -> Tensor:
     return groups[clusters.of] * clusters.typical
 
 
+WEIGHTS = {uncertainty: 1.0, rare: 0.5, representative: 1.0, coverage: 0.5, reach: 0.5}
+"""Of the ranks in the default; set on other graphs than those of the documentation."""
+OF_MODELS = (uncertainty, rare)  # look at probabilities
+
+
 def combined(evidence: Evidence) -> Tensor:
-    """The weighted mean of the ranks by several strategies; without a model, by those without.
+    """The weighted mean of the ranks by several scores; without a model, by those without.
 
     Some nodes of each batch come first, one of a cluster. With a model, a few that are unlike every
     label: a class may be hidden there, and a model is often sure of what it has never seen. Without
@@ -286,10 +286,9 @@ def combined(evidence: Evidence) -> Tensor:
     batch from a few large groups, and so from a few classes.
     """
     total = torch.zeros(len(evidence.labels))
-    for name, weight in WEIGHTS.items():
-        strategy = STRATEGIES[name]
-        if evidence.probabilities is not None or not strategy.needs_model:
-            total += weight * ranks(strategy.score(evidence), evidence.candidates)
+    for score, weight in WEIGHTS.items():
+        if evidence.probabilities is not None or score not in OF_MODELS:
+            total += weight * ranks(score(evidence), evidence.candidates)
     total /= sum(WEIGHTS.values())
     if evidence.probabilities is None:  # as many groups as there will be labels
         clusters = find_clusters(evidence.rows, len(evidence.known) + evidence.budget)
@@ -317,31 +316,11 @@ def _probabilities(evidence: Evidence) -> Tensor:
     return evidence.probabilities
 
 
-_ALL = (
-    Strategy(
-        "default",
-        "What several of the others agree on, and enough of the rarest class.",
-        combined,
-        hunts=True,
-    ),
-    Strategy("random", "Every unlabelled node alike.", random_scores, spread=0.0),
-    Strategy("uncertainty", "Nodes that the model places between two classes.", uncertainty, True),
-    Strategy(
-        "rare", "Nodes that probably are of a class with few labels or few nodes.", rare, True
-    ),
-    Strategy(
-        "representative",
-        "Nodes that many uncertain ones are like, which are like no labelled node.",
-        representative,
-    ),
-    Strategy(
-        "coverage", "The most typical node of every cluster first, then the second.", coverage
-    ),
-    Strategy(
-        "reach", "Nodes from which a label reaches many that are far from every label.", reach
-    ),
-)
-STRATEGIES = {strategy.name: strategy for strategy in _ALL}
+STRATEGIES = {
+    "default": Strategy(combined, hunts=True),
+    "random": Strategy(random_scores, spread=0.0),
+    "uncertainty": Strategy(uncertainty, needs_model=True),
+}
 
 
 def reasons(evidence: Evidence, nodes: Tensor, class_names: Sequence[str]) -> list[str]:

@@ -6,12 +6,11 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
-from weakref import ref
 
 import numpy as np
 import pandas as pd
@@ -57,7 +56,7 @@ from evengraph.pipeline.sources import GraphSource
 from evengraph.pipeline.table_model import TableModel
 from evengraph.tables.columns import TableColumns
 from evengraph.tables.feature_encoder import FeatureEncoder
-from evengraph.training import Callback, History
+from evengraph.training import Callback
 from evengraph.training.loop import Checkpoint
 from evengraph.training.ranks import ALONE, Ranks
 
@@ -160,11 +159,6 @@ class DiskGraph:
     packed: PackedGraph
     space: Workspace
     x: ArrayTable
-    # method, history (another list after every fit and restore), nodes and their probabilities:
-    # scores and thresholds do not predict them twice
-    _latest: list[tuple[ref[Method], list[History], Tensor, Tensor]] = field(
-        default_factory=list, init=False
-    )
 
     @classmethod
     def open(
@@ -223,7 +217,6 @@ class DiskGraph:
 
         Training is saved every few seconds. After a kill, the same call resumes.
         """
-        self._latest.clear()
         if isinstance(method, Chooser):
             self._race(method, task, seed=seed, on_epoch=on_epoch, progress=progress)
             return method
@@ -416,17 +409,9 @@ class DiskGraph:
 
     def predict_nodes(self, method: Method, nodes: Tensor) -> Tensor:
         ranks = self.space.ranks
-        for predictor, history, before, probabilities in self._latest:
-            same = predictor() is method and history is method.history_
-            if same and torch.equal(before, nodes):
-                return probabilities.clone()
         own = nodes[ranks.own(len(nodes))]
         blocks = self.predict(method, own.split(PREDICTED))
-        probabilities = ranks.interleave(torch.cat([part for _, part in blocks]), len(nodes))
-        if probabilities.nbytes < self.space.memory / 16:
-            self._latest[:] = [(ref(method), method.history_, nodes.clone(), probabilities)]
-            return probabilities.clone()
-        return probabilities
+        return ranks.interleave(torch.cat([part for _, part in blocks]), len(nodes))
 
     @property
     def _limit(self) -> int:

@@ -337,16 +337,12 @@ class PackedGraph:
     def encoding(self) -> tuple[FeatureEncoder, TableColumns]:
         """The encoder that made the features, and the columns of the tables it was packed from."""
         stored, columns = self.header.get("encoder"), self.header.get("columns", {})
-        try:
-            if stored is None:  # those of a data set are features already
-                names = [f"x{index}" for index in range(self.num_features)]
-                encoder = FeatureEncoder.passthrough(names, np.zeros((1, self.num_features)))
-            else:
-                encoder = FeatureEncoder.from_dict(stored)
-            return encoder, TableColumns(**{**columns, "features": list(encoder.input_columns)})
-        except (ValueError, TypeError) as error:
-            message = f"{self.path / PACKED} is damaged: {first_line(error)}. Pack the graph again."
-            raise PackError(message) from None
+        if stored is None:  # those of a data set are features already
+            names = [f"x{index}" for index in range(self.num_features)]
+            encoder = FeatureEncoder.passthrough(names, np.zeros((1, self.num_features)))
+        else:
+            encoder = FeatureEncoder.from_dict(stored)
+        return encoder, TableColumns(**{**columns, "features": list(encoder.input_columns)})
 
     @property
     def content_hash(self) -> str:
