@@ -80,7 +80,7 @@ def test_what_more_labels_would_bring_is_a_table(desk):
         return Point(labels=labels, score=score, low=score - 4, high=score + 4)
 
     now, later = point(30, 75.0), (point(50, 80.0), point(130, 85.0))
-    found = LearningCurve(measured=(), now=now, expected=later, advice="Go on.", enough=False)
+    found = LearningCurve(now=now, expected=later, advice="Go on.", enough=False)
     desk.curve = found
     (part,) = more_labels(desk)
     assert "Go on." in part
