@@ -30,7 +30,11 @@ def predicted(shop, *arguments):
 def test_what_probabilities_stand_on_is_told(two, shop, capsys):
     method = eg.load_model(two)
     for counts, columns, words in (
-        ([30, 90], ["probability", "p_fraud"], "calibrated on 120 held-out nodes (30 fraud, 90 ho"),
+        (
+            [30, 90],
+            ["probability", "p_fraud"],
+            "calibrated on 120 held-out nodes (fraud: 30, honest: 90",
+        ),
         ([4, 116], ["score", "score_fraud"], "Scores, not probabilities: 120 held-out nodes"),
     ):
         method.extra_["calibrator"] |= {"counts": counts, "nodes": 120}

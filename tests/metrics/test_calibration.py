@@ -93,10 +93,18 @@ def test_shares_of_the_population_are_corrected_for():
 @pytest.mark.parametrize(
     ("counts", "reliable", "text"),
     [
-        ((40, 12), (True, True), "Probabilities are calibrated on 52 held-out nodes (40 a, 12 b)."),
-        ((400, 9), (False, False), "Scores, not probabilities: 409 held-out nodes (400 a, 9 b) ar"),
+        (
+            (40, 12),
+            (True, True),
+            "Probabilities are calibrated on 52 held-out nodes (a: 40, b: 12).",
+        ),
+        (
+            (400, 9),
+            (False, False),
+            "Scores, not probabilities: 409 held-out nodes (a: 400, b: 9) ar",
+        ),
         ((11, 11), (False, False), "Scores, not probabilities: 22 held-out nodes"),
-        ((40, 30, 3), (True, True, False), "(40 a, 30 b, 3 c); those of c are scores, with too f"),
+        ((40, 30, 3), (True, True, False), "(a: 40, b: 30, c: 3); those of c are scores, "),
     ],
 )
 def test_numbers_are_called_scores_where_nodes_are_too_few(counts, reliable, text):

@@ -153,8 +153,8 @@ def test_the_verdict_on_two_classes_is_about_the_threshold():
     assert view.verdict == [
         "Found 12 of 18 nodes of class fraud (95% interval 35% to 88%) in 3 test sets; 21 of 33 "
         "alarms are false (40% to 82%).",
-        "Average precision is 35.0% (95% interval 17.5 to 58.0) on 300 held-out nodes (18 fraud); "
-        "a random ranking has 6.0%.",
+        "Average precision is 35.0% (95% interval 17.5 to 58.0) on 300 held-out nodes (18 of "
+        "class fraud); a random ranking has 6.0%.",
     ]
     uneven = DECISION | {"options": [OPTION], "ranking": RANKED | {"share": 0.01}}
     assert ResultView(make_fraud() | {"decision": uneven}).verdict[2] == (

@@ -146,7 +146,7 @@ def show_classes(source: GraphSource) -> None:
     labels, tables = source.graph.y, source.tables
     counts = labels[labels >= 0].bincount().tolist()
     names = tables.class_names if tables is not None else source.graph.get("class_names") or ()
-    text = ", ".join(f"{name} {count:,}" for name, count in zip(names, counts, strict=False))
+    text = ", ".join(f"{name}: {count:,}" for name, count in zip(names, counts, strict=False))
     if text:
         print_notes([f"{text}; {int((labels < 0).sum()):,} unlabelled"])
 

@@ -222,13 +222,13 @@ def _paths(incomplete: str, suffix: str = "") -> list[str]:
 
 
 OWN_FILES = "Your own files"
-GENERAL = "Training and results"
+GENERAL = "Most used"
 ADVANCED = "Advanced"
 BENCHMARKS = "Benchmark protocols"
 PANELS = (None, OWN_FILES, GENERAL, ADVANCED, BENCHMARKS)
 EVERYDAY = (
     "--edges", "--label", "--unlabelled", "--link", "--drop", "--time-column",
-    "--known", "--method", "--splits", "--metric", "--cost-miss", "--alerts",
+    "--known", "--known-edges", "--method", "--splits", "--metric", "--cost-miss", "--alerts",
     "--only-unlabelled", "--top", "--budget", "--classes", "--model", "--find", "--hide-guess",
     "--out", "--save",
 )  # fmt: skip

@@ -325,7 +325,8 @@ class Desk:
         if self.method is None:
             return None
         ids, names = self.nodes.ids, self.nodes.feature_names
-        return explain(self.method, self.nodes.graph, row, ids=ids, feature_names=names, top=6)
+        about = {"ids": ids, "feature_names": names, "encoder": self.nodes.encoder}
+        return explain(self.method, self.nodes.graph, row, top=6, **about)
 
     def close(self) -> None:
         self.trainer.stop()

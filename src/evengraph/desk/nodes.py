@@ -24,6 +24,7 @@ from evengraph.pipeline.table_model import TableModel
 from evengraph.tables import Note, NoteKind, TableGraph, open_graph
 from evengraph.tables.cells import canonical_name, canonical_names
 from evengraph.tables.columns import known_labels
+from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.open import read_nodes_table
 
 OF_SPLITS = (NoteKind.NO_LABEL, NoteKind.RARE_CLASS, NoteKind.SPLIT)  # nothing is split here
@@ -44,6 +45,7 @@ class DeskNodes:
     table: Any = None  # as it was read
     id_column: str | None = None  # of the table; None if rows are numbered
     feature_names: Sequence[str] = ()
+    encoder: FeatureEncoder | None = None  # which tells values in the units of the table
     notes: tuple[Note, ...] = ()  # what was done to the tables
 
     @cached_property
@@ -155,6 +157,7 @@ def _of_tables(
         table=table,
         id_column=tables.columns.id,
         feature_names=tuple(tables.encoder.names),
+        encoder=tables.encoder,
         notes=tuple(note for note in tables.notes if note.kind not in OF_SPLITS),
     )
 

@@ -102,7 +102,7 @@ class Calibrator:
         """Say in one sentence what was fitted, or which numbers are scores."""
         poor = [name for name, good in zip(names, self.reliable, strict=False) if not good]
         counted = zip(names, self.counts, strict=False)
-        text = ", ".join(f"{count:,} {name}" for name, count in counted if len(names) <= 5)
+        text = ", ".join(f"{name}: {count:,}" for name, count in counted if len(names) <= 5)
         nodes = f"{self.nodes:,} held-out nodes" + (f" ({text})" if text else "")
         if len(poor) == len(names):
             return (

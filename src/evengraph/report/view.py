@@ -364,7 +364,7 @@ class ResultView:
         share = number(ranking.get("share"))
         low, high = (number(lookup(ranking, "ends", place)) for place in (0, 1))
         name = one.name if one else "positive"
-        where = f"on {integer(nodes)} held-out nodes ({integer(size)} {name})"
+        where = f"on {integer(nodes)} held-out nodes ({integer(size)} of class {name})"
         if value is None:
             value, (low, high) = self.score(RANKING).mean, self.interval or (None, None)
             total = sum(map(sum, self.confusion))
