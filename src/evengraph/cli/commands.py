@@ -153,10 +153,10 @@ def _status(arguments: Sequence[str]) -> int:
         message = getattr(error, "format_message", None)
         if message is None:
             raise
-        text = escape(message().rstrip("."))
-        if text and speaks_for_all(error):  # empty without a command: the help has been shown
+        text = escape(message().rstrip(".") + ".").replace("?.", "?")
+        if text != "." and speaks_for_all(error):  # without a command: the help was shown
             name = getattr(getattr(error, "ctx", None), "info_name", None)
             name = f" {name}" if name in {"data", *COMMANDS} else ""
-            err.print(f"[red]Error:[/] {text}. See: evengraph{name} --help", soft_wrap=True)
+            err.print(f"[red]Error:[/] {text} See: evengraph{name} --help", soft_wrap=True)
         status = 2
     return status if isinstance(status, int) else 0

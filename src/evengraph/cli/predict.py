@@ -198,7 +198,8 @@ def predict(
         raise ValueError("--known-edges goes with --known, which names the nodes table.")
     linked = table_model.info.columns.link or table_model.info.columns.kinds
     needs_edges = known_edges is None and not linked
-    if known is not None and needs_edges and table_suffix(Path(known)):
+    is_table = known is not None and table_suffix(Path(known)) and Path(known).exists()
+    if is_table and needs_edges:
         raise ValueError(f"--known-edges must name the edges table that belongs to {known}.")
     before = None if known is None else (known, known_edges, known_tables)
     given: dict[str, Any] = {"known": before, "only_unlabelled": only_unlabelled, "lists": lists}
@@ -207,7 +208,8 @@ def predict(
     except UnknownNodeError as error:
         if before is not None:
             raise
-        hint = "Nodes of the known graph? Name its folder with --known."
+        hint = "Nodes of the known graph? Name its folder with --known, or both of its tables "
+        hint += "with --known and --known-edges."
         raise ValueError(f"{error} {hint}") from None
     print_notes(new.notes, err)
     if new.num_isolated:
