@@ -324,9 +324,17 @@ class Desk:
     def _explanation(self, row: int) -> Explanation | None:
         if self.method is None:
             return None
-        ids, names = self.nodes.ids, self.nodes.feature_names
-        about = {"ids": ids, "feature_names": names, "encoder": self.nodes.encoder}
-        return explain(self.method, self.nodes.graph, row, top=6, **about)
+        nodes = self.nodes
+        names, encoder = nodes.feature_names, nodes.encoder
+        return explain(
+            self.method,
+            nodes.graph,
+            row,
+            ids=nodes.ids,
+            feature_names=names,
+            encoder=encoder,
+            top=6,
+        )
 
     def close(self) -> None:
         self.trainer.stop()
