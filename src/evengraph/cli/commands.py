@@ -147,7 +147,7 @@ def _status(arguments: Sequence[str]) -> int:
     except (ValueError, OSError, MemoryError, FloatingPointError) as error:
         if speaks_for_all(error):
             print_error(error)
-        status = getattr(error, "status", 2)
+        status = getattr(error, "exit_status", 2)
     except Exception as error:
         # usage errors, whose common class depends on the version of typer
         message = getattr(error, "format_message", None)

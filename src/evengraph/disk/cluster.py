@@ -358,7 +358,7 @@ def _follow(ray: Any, runs: dict[Any, tuple[Any, str]], first: Any) -> tuple[int
                 return 1, f"the worker on {host}"
             if status < 0:
                 return 1, f"the worker on {host} (signal {-status})"
-            if status and status != LostRankError.status:
+            if status and status != LostRankError.exit_status:
                 if actor is not first:
                     _show(ray.get(actor.printed.remote()))
                 return status, ""

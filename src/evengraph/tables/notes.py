@@ -10,7 +10,6 @@ class NoteKind(StrEnum):
     """What a note is about."""
 
     GUESSED_COLUMN = "guessed column"
-    UNUSED_COLUMNS = "unused columns"
     MIXED_COLUMN = "mixed column"
     FEATURES = "features"
     ROW_NUMBER_IDS = "row number ids"

@@ -36,7 +36,7 @@ LOST = ("connection closed", "connection reset", "read error", "write error", "t
 class LostRankError(ValueError):
     """Another process of the same run has ended."""
 
-    status = 75  # of a command that ends so: the same one can go on
+    exit_status = 75  # of a command that ends so: the same one can go on
 
 
 @dataclass(frozen=True, eq=False)
