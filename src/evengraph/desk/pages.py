@@ -312,7 +312,7 @@ def why(explanation: Explanation | None, drawn: Mapping[str, str] | None = None)
         items.append(tag("li", tag("a", one.id, href=f"/node/{one.node}"), tag("span", text)))
     labelled = [tag("h3", "Labelled nodes"), tag("ul", *items, class_="next-list")] if items else []
     facts = tag("p", f"{verdict(content)} {neighbour_words(content)}")
-    of_class = [drawn[name] for name in class_names(content)] if drawn else ()
+    of_class = [drawn.get(name, COLOURS[0]) for name in class_names(content)] if drawn else ()
     drawing = draw_explanation(content, explanation.ids, of_class)
     picture = tag("div", Markup(drawing), class_="near")
     return section(WHY, facts, picture, *labelled)
