@@ -23,8 +23,9 @@ def served(monkeypatch):
     return calls
 
 
-def test_the_desk_prints_its_address_and_its_file(shop, served, capsys):
-    assert call(*DESK, "--who", "ana", "--time-limit", "5s") == 0
+def test_the_desk_prints_its_address_and_its_file(shop, served, capsys, monkeypatch):
+    monkeypatch.setattr("evengraph.desk.commands.getuser", lambda: "ana")
+    assert call(*DESK, "--time-limit", "5s") == 0
     ((desk, access),) = served
     shown = capsys.readouterr().out
     assert access.address in shown

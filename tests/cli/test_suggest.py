@@ -18,10 +18,9 @@ def test_tables_get_nodes_with_reasons_and_a_curve(shop, capsys):
 
 
 def test_a_model_suggests_with_its_own_predictions(model, capsys):
-    assert call("suggest", "model", "--budget", "2", "--json", "--no-curve") == 0
+    assert call("suggest", "model", "--budget", "2", "--json") == 0
     content = json.loads(capsys.readouterr().out)
     assert len(content["nodes"]) == 2
-    assert content["curve"] is None
     assert sum(content["labelled"].values()) + content["unlabelled"] == 120
 
 
@@ -36,7 +35,7 @@ def test_no_label_at_all_and_classes_that_nobody_has_labelled(shop, capsys):
 
 
 def test_a_data_set_is_tried_with_a_part_of_its_labels(capsys):
-    assert call("suggest", "toy", "--labelled", "0.05", "--budget", "2", "--no-curve") == 0
+    assert call("suggest", "toy", "--labelled", "0.05", "--budget", "2") == 0
     assert "Label these 2 next" in capsys.readouterr().out
     assert call("suggest", "toy") == 2
     assert "Every node has a label" in capsys.readouterr().err

@@ -66,7 +66,6 @@ def suggest(
         typer.Option(help="To try it out: use only this share of the labels of every class."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
-    curve: Annotated[bool, typer.Option(help="Estimate what more labels would bring.")] = True,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     to: Annotated[Path | None, typer.Option("--out", help="CSV file to write to.")] = None,
 ) -> None:
@@ -97,7 +96,7 @@ def suggest(
         pool = replace(pool, labels=torch.where(seen, pool.labels, -1))
     with err.status("choosing"):
         found = suggest(pool, budget, strategy, seed=seed)
-        expected = learning_curve(pool, seed=seed) if curve else None
+        expected = learning_curve(pool, seed=seed)
     if to is not None:
         rows = [asdict(node) for node in found.nodes]
         for row in rows:
@@ -110,8 +109,7 @@ def suggest(
         out.print(dumps(content, indent=1), soft_wrap=True, markup=False)
     else:
         _show(found)
-        if curve:
-            _show_curve(expected)
+        _show_curve(expected)
     if to is not None:
         print_written(to, console=err if json else out)
 
@@ -167,9 +165,6 @@ def desk(
         typer.Option(
             help="SQLite file for the labels. Default: named after DATA and the label column."
         ),
-    ] = None,
-    who: Annotated[
-        str | None, typer.Option(help="Name stored with your labels. Default: your login.")
     ] = None,
     method: Annotated[
         str | None,
@@ -263,7 +258,7 @@ def desk(
     if not made.queue:
         made.close()  # training may have begun
         raise ValueError(f"Every node of {nodes.name} has a label already.")
-    _serve(made, who, port, open_page and sys.stdout.isatty())
+    _serve(made, port, open_page and sys.stdout.isatty())
 
 
 def _export(nodes: DeskNodes, file: LabelFile, path: Path) -> None:
@@ -279,16 +274,15 @@ def _export(nodes: DeskNodes, file: LabelFile, path: Path) -> None:
     print_sentence(f"{inside:,} labels from {escape(str(file.path))}{lost}")
 
 
-def _serve(made: Desk, who: str | None, port: int, open_page: bool) -> None:
+def _serve(made: Desk, port: int, open_page: bool) -> None:
     import webbrowser
 
     from evengraph.desk.server import Access, free_socket, serve
 
-    if not who:
-        try:
-            who = getuser()
-        except (OSError, KeyError):  # a container without users
-            who = "somebody"
+    try:
+        who = getuser()  # the page can change it
+    except (OSError, KeyError):  # a container without users
+        who = "somebody"
     listener = free_socket(port)
     access = Access(listener.getsockname()[1], who)
     print_sentence(f"labels: {escape(str(made.file.path))}, {len(made.answers.all()):,} so far")

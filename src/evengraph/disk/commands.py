@@ -70,15 +70,9 @@ def pack(
             "'edges-*.parquet'."
         )
     with _progress() as progress:
-        arguments |= {
-            "like": like,
-            "known": known,
-            "memory": memory,
-            "dtype": dtype,
-            "edges": edges,
-        }
+        arguments |= {"like": like, "known": known, "memory": memory, "dtype": dtype}
         paths = data[0] if len(data) == 1 else data
-        packed = pack_data(paths, to, progress=progress, **arguments)
+        packed = pack_data(paths, to, edges=edges, progress=progress, **arguments)
     print_notes(packed.header["notes"], err)
     size = format_size(sum(path.stat().st_size for path in packed.path.iterdir()))
     counts = (

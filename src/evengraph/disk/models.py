@@ -282,11 +282,8 @@ class DiskGraph:
         stream: Callable[[Task, Tensor, Mapping[str, Table]], None] | None = None,
     ) -> None:
         """Train on the rows of some nodes, in memory or in passes."""
-        part, method, ranks = (
-            hide_others(select_nodes(task, nodes)),
-            learner.method,
-            self.space.ranks,
-        )
+        part, method = hide_others(select_nodes(task, nodes)), learner.method
+        ranks = self.space.ranks
 
         def fit(tables: Mapping[str, Table]) -> None:
             own = nodes[ranks.own(len(nodes))] if isinstance(learner, NetworkLearner) else nodes

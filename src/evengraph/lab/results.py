@@ -80,31 +80,27 @@ class Cell:
         return values, {str(o.get("criterion") or "Macro-F1") for o in outcomes}
 
     @property
-    def _metrics(self) -> Mapping[str, Sequence[float]]:
-        return self._parsed[0]
-
-    @property
     def criteria(self) -> set[str]:
         """What the validation scores are; rows that do not say it have Macro-F1."""
         return self._parsed[1]
 
     def by_seed(self, metric: str) -> dict[int, float]:
         seeds = (row.job.seed for row in self.rows)
-        return dict(zip(seeds, self._metrics[metric], strict=True))
+        return dict(zip(seeds, self._parsed[0][metric], strict=True))
 
     def values(self, metric: str) -> list[float]:
-        return list(self._metrics[metric])
+        return list(self._parsed[0][metric])
 
     @cached_property
     def _means(self) -> dict[str, float]:
-        return {name: fmean(values) for name, values in self._metrics.items()}
+        return {name: fmean(values) for name, values in self._parsed[0].items()}
 
     def mean(self, metric: str) -> float:
         return self._means[metric]
 
     def deviation(self, metric: str) -> float:
         """Sample standard deviation over seeds; 0 for a single one."""
-        values = self._metrics[metric]
+        values = self._parsed[0][metric]
         return stdev(values) if len(values) > 1 else 0.0
 
     def interval(self, metric: str) -> tuple[float, float] | None:
