@@ -9,10 +9,10 @@ from tools.notebooks import PAGES, SOURCES, notebook, page, read_cells, run_cell
 NAMES = ["citation", "fraud", "own_method"]
 
 
-def test_there_are_three_and_the_gallery_names_them():
+def test_there_are_three_and_the_site_names_them():
     assert sorted(path.stem for path in SOURCES.glob("*.py")) == NAMES
-    gallery = (PAGES / "index.md").read_text(encoding="utf-8")
-    assert all(f"({name}.md)" in gallery for name in NAMES)
+    pages = (PAGES.parents[1] / "mkdocs.yml").read_text(encoding="utf-8")
+    assert all(f"notebooks/{name}.md" in pages for name in NAMES)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -140,7 +140,7 @@ def _show_curve(curve: LearningCurve | None) -> None:
     if curve is None:
         print_notes([f"{TOO_FEW_LABELS} Label what is listed and ask again."])
         return
-    table = plain_table(["labels"], ["balanced accuracy", "80% of cases", "more than now"])
+    table = plain_table(["labels"], ["balanced accuracy", "80% interval", "more than now"])
     for point in (curve.now, *curve.expected):
         more = point.labels - curve.now.labels
         table.add_row(

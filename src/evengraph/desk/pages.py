@@ -413,7 +413,7 @@ def more_labels(desk: Desk) -> list[Markup]:
         table_row(f"{p.labels:,}", (f"{p.score:.0f}%", f"{p.low:.0f} to {p.high:.0f}"))
         for p in (curve.now, *curve.expected)
     ]
-    heads = ("labels", "balanced accuracy", "80% of cases")
+    heads = ("labels", "balanced accuracy", "80% interval")
     advice = tag("p", curve.advice, class_="advice")
     unknown = [tag("p", sentence) for sentence in curve.unknown]
     drawn = table("More labels", heads, rows, "list")

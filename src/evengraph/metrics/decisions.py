@@ -137,7 +137,7 @@ class Outcome(NamedTuple):
             for ends in (share_interval(self.found, n) for n in (self.positives, self.flagged))
         ]
         text = f"finds {found} of {positives} nodes of class {name}{ends[0]}; "
-        text += f"{found} of {flagged} alarms are right{ends[1]}"
+        text += f"{found} of {flagged} alarms {'is' if found == '1' else 'are'} right{ends[1]}"
         if costs is not None:
             value, between = self.cost(costs)
             text += f"; it costs {value:,.0f}"

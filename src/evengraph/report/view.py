@@ -319,7 +319,8 @@ class ResultView:
         ):
             _, ends = pooled.share(count, of)
             texts.append("" if ends is None else f" ({word}{ends[0]:.0f}% to {ends[1]:.0f}%)")
-        counts = f"{integer(wrong)} of {integer(pooled.guessed)} alarms are false{texts[1]}"
+        verb = "is" if wrong == 1 else "are"
+        counts = f"{integer(wrong)} of {integer(pooled.guessed)} alarms {verb} false{texts[1]}"
         return (
             f"Found {integer(pooled.hits)} of {integer(pooled.size)} nodes of {name}{texts[0]} in "
             f"{plural(self.tests, 'test set')}; {counts if pooled.guessed else 'no alarms'}."
