@@ -9,6 +9,7 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import torch
 from benchmarks import growth, plan
@@ -157,3 +158,11 @@ def test_reach_is_counted_as_walking_would(figures, fitted):
     for row, asked in zip(shares, ((1, False), (2, False), (2, True)), strict=True):
         expected = [walked(label, *asked) for label in range(task.num_classes)]
         assert row == pytest.approx(expected, abs=1e-3)
+
+
+def test_linked_rows_have_their_stored_results():
+    rows = pd.read_csv(ROOT / "results" / "links.csv").dropna(subset="draw")
+    page, means = text("benchmarks.md"), rows.groupby("what")["AP"].agg(["mean", "min", "max"])
+    assert len(rows) == 10 * len(means) == 30
+    for mean, low, high in means.itertuples(index=False):
+        assert f"{mean:.1f} ({low:.1f} to {high:.1f})" in page
