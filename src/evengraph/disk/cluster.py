@@ -105,7 +105,7 @@ def _interface(host: str) -> dict[str, str]:
 
 
 class Need(NamedTuple):
-    """What a worker needs, as Ray counts it."""
+    """The CPUs, GPUs and memory of a worker."""
 
     cpus: int
     gpus: int
@@ -185,6 +185,7 @@ def _apart(work: Callable[[], int]) -> int:
         except Exception:
             print_exc()
         finally:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal interrupts both processes
             sys.stdout.flush()
             os._exit(status)
     try:
@@ -232,7 +233,7 @@ def _workers(count: int) -> str:
 
 
 def _nodes(ray: Any) -> list[Mapping[str, float]]:
-    """What each host of the cluster has, used or not."""
+    """The resources of each host of the cluster, used or not."""
     return [node["Resources"] for node in ray.nodes() if node["Alive"]]
 
 
@@ -244,7 +245,7 @@ def _need(
     device: str,
     threads: int | None,
 ) -> Need:
-    """What each of so many workers is to have; raises ValueError if the hosts lack it."""
+    """The needs of each worker; raises ValueError if the hosts lack room for all of them."""
     room = parse_size(memory) + BESIDES if memory else 0
     gpus = int(device.startswith("cuda"))
     if device == "auto":  # one for each, or none
@@ -317,7 +318,7 @@ def _check(abouts: Sequence[Mapping[str, Any]], folder: str) -> None:
 
 
 def _environments(abouts: Sequence[Mapping[str, Any]], need: Need) -> list[dict[str, str]]:
-    """What torchrun would tell each process, with the first worker's host as the meeting point."""
+    """The variables that torchrun sets for each process; all meet at the first worker's host."""
     here: dict[str, list[Mapping[str, Any]]] = {}
     found = []
     for rank, about in enumerate(abouts):

@@ -304,7 +304,7 @@ def measure_features(
 
 
 def _read(x: Matrix) -> tuple[Bools, Ints, Ints, NDArray[np.uint64], Bools]:
-    """Whether all rows are equal and how many are not finite and not 0, (F,); hashes of rows, (N,).
+    """Per column, whether all rows are equal, and how many are not finite, and not 0; row hashes.
 
     The last tells which rows have an entry other than 0, (N,).
     """

@@ -170,7 +170,7 @@ class _Small:
 
 @dataclass(frozen=True, kw_only=True)
 class _File:
-    """What a file holds."""
+    """The content of an experiment file."""
 
     setup: list[dict[str, Any]]
     method: list[_Method]
