@@ -155,17 +155,43 @@ def model(source):
 @pytest.mark.parametrize("calibrated", [False, True])
 def test_blocks_make_the_table_of_memory(tmp_path, monkeypatch, source, model, calibrated):
     monkeypatch.setattr(on_disk, "PREDICTED", 40)
-    counts = write_predictions(model, source.disk, tmp_path / "p.csv", calibrated=calibrated)
+    path = tmp_path / "p.csv"
+    counts, flagged = write_predictions(model, source.disk, path, calibrated=calibrated)
     found = pandas.read_csv(tmp_path / "p.csv")
     expected = model.predict(toy(150, 300, 5, 2), calibrated=calibrated)
     assert list(found) == list(expected)
     np.testing.assert_allclose(found["p_1"], expected["p_1"], atol=1e-5)
     assert (found["class"].astype(str) == expected["class"]).all()
     assert (found["flagged"] == expected["flagged"]).all()
-    assert counts["flagged"] == expected["flagged"].sum()
+    assert flagged == expected["flagged"].sum()
     assert counts["1"] == (expected["class"] == "1").sum()
     assert 0 < model.evaluate()["balanced_accuracy"] <= 100
     assert model.info.statistics is None
+
+
+@pytest.mark.parametrize("name", ["p.csv", "folder"])
+def test_a_class_called_flagged_is_counted_apart(tmp_path, source, model, name):
+    model.method_.class_names_ = ("flagged", "clean")
+    counts, flagged = write_predictions(model, source.disk, tmp_path / name)
+    read = pandas.read_csv if name == "p.csv" else pandas.read_parquet
+    found = read(tmp_path / name)
+    assert counts == {kind: (found["class"] == kind).sum() for kind in model.classes_}
+    assert flagged == found["flagged"].sum()
+
+
+def test_a_complete_folder_is_kept_if_it_was_made_from_the_same(tmp_path, source, model):
+    path, made = tmp_path / "folder", {"made_from": "a model"}
+    counts = write_predictions(model, source.disk, path, **made)
+    file = path / "part-00000.parquet"
+    before = file.stat().st_mtime_ns
+    assert write_predictions(model, source.disk, path, **made) == counts
+    assert file.stat().st_mtime_ns == before
+    for other in ({"made_from": "another"}, {**made, "only_unlabelled": True}, {}):
+        with pytest.raises(FileExistsError, match=r"folder exists; remove it or name another"):
+            write_predictions(model, source.disk, path, **other)
+    file.unlink()
+    with pytest.raises(FileExistsError, match=r"folder exists; remove it or name another"):
+        write_predictions(model, source.disk, path, **made)
 
 
 def test_a_failure_leaves_no_file(tmp_path, monkeypatch, source, model):
@@ -190,7 +216,7 @@ def test_nodes_with_a_label_can_be_left_out(tmp_path, monkeypatch, model, suffix
     disk = open_on_disk(tmp_path / "some", 2**25).disk
     path = tmp_path / f"p.{suffix}"
     write_predictions(model, disk, tmp_path / "all.npy")
-    counts = write_predictions(model, disk, path, only_unlabelled=True)
+    counts, _ = write_predictions(model, disk, path, only_unlabelled=True)
     expected = np.load(tmp_path / "all.npy")[60:130]
     if suffix == "npy":
         np.testing.assert_array_equal(np.load(path), expected)

@@ -123,7 +123,7 @@ def predict_on_disk(
     assert isinstance(source.disk, DiskGraph)
     line = written(to)
     made_from = [file_hash(path) for path in sorted(model.iterdir()) if path.is_file()]
-    counts = write_predictions(
+    counts, flagged = write_predictions(
         table_model,
         source.disk,
         to,
@@ -133,4 +133,7 @@ def predict_on_disk(
     )
     for name, count in counts.items():
         out.print(f"{count:>10,}  {escape(name)}")
+    if flagged is not None and (decision := table_model.info.decision) is not None:
+        name = table_model.classes_[decision.positive]
+        out.print(f"{flagged:>10,}  flagged as {escape(name)}")
     out.print(line, soft_wrap=True)

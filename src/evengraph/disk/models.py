@@ -75,6 +75,7 @@ MIN_MEMORY = 32 * 2**20  # to work from disk, besides Python and torch
 Blocks = Iterator[tuple[dict[str, NDArray[Any]], Tensor]]
 """Predictions of some nodes at a time: columns, and probabilities."""
 SUFFIXES = (".csv", ".parquet", ".npy")
+MADE_FROM = ".made-from"  # what predictions in a folder were made from
 
 
 def sample_nodes(task: Task, seed: int, *, train: int, val: int) -> Tensor:
@@ -491,7 +492,7 @@ def write_predictions(
     calibrated: bool | None = None,
     only_unlabelled: bool = False,
     made_from: str = "",
-) -> dict[str, int]:
+) -> tuple[dict[str, int], int | None]:
     """Predict nodes of a graph on disk into a file, which is written completely or not at all.
 
     A .csv or .parquet file has the columns of `TableModel.predict`, without those of committees;
@@ -500,7 +501,7 @@ def write_predictions(
     missing are written. `made_from` is a hash of the model, without which none are kept.
 
     Returns:
-        How many nodes are predicted in each class; `flagged` counts those, if there is a threshold.
+        How many nodes are predicted in each class, and how many are flagged, if any can be.
     """
     path, ranks, suffix = Path(path), disk.space.ranks, Path(path).suffix.lower()
     if suffix not in (*SUFFIXES, ""):
@@ -533,15 +534,16 @@ def write_predictions(
 
     if suffix:
         _write(path, (len(nodes), len(names)), tables([slice(0, len(nodes))]))
-        result = dict(zip([*names, "flagged"], counts.tolist(), strict=True))
+        *numbers, flagged = counts.tolist()
+        result = dict(zip(names, numbers, strict=True))
     else:
         about = disk.packed.content_hash, str(calibrates), str(only_unlabelled), made_from
         stamp = joined_hash(VERSION, *about) if made_from else ""
-        result = _write_parts(
+        found, flagged = _write_parts(
             path, stamp, list(row_slices(len(nodes), PART)) or [slice(0, 0)], tables, ranks
         )
-    kinds = [*names, *(["flagged"] if model.info.decision is not None else [])]
-    return {name: result.get(name, 0) for name in kinds}
+        result = {name: found.get(name, 0) for name in names}
+    return result, None if model.info.decision is None else flagged
 
 
 def _steps(part: slice) -> list[slice]:
@@ -607,11 +609,11 @@ def _write_parts(
     parts: Sequence[slice],
     tables: Callable[[Sequence[slice]], Blocks],
     ranks: Ranks,
-) -> dict[str, int]:
-    """Write a folder of Parquet files; returns how often each class is in them.
+) -> tuple[dict[str, int], int]:
+    """Write a folder of Parquet files; returns how often each class is in them, and flagged nodes.
 
     They are written to a hidden folder that is renamed at the end. What a run with the same
-    `stamp` left there is kept.
+    `stamp` left there is kept, and so is a complete folder of one.
     """
     from pyarrow.parquet import ParquetFile
 
@@ -619,14 +621,19 @@ def _write_parts(
     hidden = path.parent / f".{path.name}.partial"
     files = {f"part-{number:05d}.parquet": rows for number, rows in enumerate(parts)}
 
+    def is_ours(folder: Path) -> bool:
+        about = folder / MADE_FROM
+        return bool(stamp) and about.is_file() and about.read_text() == stamp
+
     def missing() -> list[str]:
         if path.exists():
+            if is_ours(path) and all((path / name).exists() for name in files):
+                return []  # a worker was lost after the last file
             raise FileExistsError(f"{path} exists; remove it or name another folder.")
-        about = hidden / "made-from"
-        if not (stamp and about.is_file() and about.read_text() == stamp):
+        if not is_ours(hidden):
             shutil.rmtree(hidden, ignore_errors=True)
             hidden.mkdir()
-            write_atomic(stamp.encode(), about)
+            write_atomic(stamp.encode(), hidden / MADE_FROM)
         return [name for name in files if not (hidden / name).exists()]
 
     left = ranks.once(missing)
@@ -638,17 +645,17 @@ def _write_parts(
     next(blocks, None)  # a process without a part takes part in what all compute, as well
     ranks.wait()
 
-    def publish() -> dict[str, int]:
-        wait_until(lambda: all((hidden / name).exists() for name in files), str(hidden))
-        counts: Counter[str] = Counter()
+    def publish() -> tuple[dict[str, int], int]:
+        if not path.exists():
+            wait_until(lambda: all((hidden / name).exists() for name in files), str(hidden))
+            os.rename(hidden, path)
+        counts, flagged = Counter[str](), 0
         for name in files:
-            table = ParquetFile(hidden / name).read(["class", "flagged"])
+            table = ParquetFile(path / name).read(["class", "flagged"])
             for entry in table["class"].value_counts().to_pylist():
                 counts[str(entry["values"])] += entry["counts"]
             if "flagged" in table.column_names:
-                counts["flagged"] += int(np.asarray(table["flagged"]).sum())
-        (hidden / "made-from").unlink()
-        os.rename(hidden, path)
-        return counts
+                flagged += int(np.asarray(table["flagged"]).sum())
+        return counts, flagged
 
     return ranks.once(publish)
