@@ -172,11 +172,10 @@ def test_homophily_against_counting(found):
 def test_class_sizes_against_counting(found):
     graph, seen = found
     labels, known = graph.y.tolist(), (seen & (graph.y >= 0)).tolist()
-    counted = count_labels(graph.y.numpy(), np.array(known), graph.class_names)
+    counted = count_labels(np.where(known, labels, -1), graph.class_names)
     for label in range(len(graph.class_names)):
         pairs = list(zip(labels, known, strict=True))
         assert counted.labelled[label] == pairs.count((label, True))
-        assert counted.hidden[label] == pairs.count((label, False))
     sizes = [size for size in counted.labelled if size]
     assert counted.ratio == max(sizes) / min(sizes)
     assert counted.num_labelled + counted.num_unlabelled == graph.num_nodes
@@ -514,7 +513,6 @@ GRAPH = Inspection(
     labels=Labels(
         names=("fine", "fraud"),
         labelled=(340, 12),
-        hidden=(0, 0),
         num_labelled=352,
         num_unlabelled=648,
         labelled_share=0.352,
@@ -684,9 +682,9 @@ def test_names_hashes_and_weights():
     assert eg.inspect_graph(graph).labels.names == ("x", "y")
     assert eg.inspect_graph(graph, class_names=["p", "q", "r"]).labels.labelled == (1, 1, 0)
     graph = graph_of([0, 0, 1, 1], [(0, 1), (2, 3)])
-    seen = torch.tensor([True, True, True, False])
     assert eg.inspect_graph(graph).homophily.edges == 2
-    assert eg.inspect_graph(graph, labelled=seen).homophily.edges == 1
+    graph.y[3] = -1
+    assert eg.inspect_graph(graph).homophily.edges == 1
     graph = eg.toy(60, 150, 10, 3)
     plain = eg.inspect_graph(graph).edges
     assert (plain.weighted, plain.relations) == (False, ())
@@ -698,8 +696,8 @@ def test_names_hashes_and_weights():
 
 @given(labelled_graphs())
 def test_any_graph_becomes_plain_json(found):
-    graph, seen = found
-    inspection = eg.inspect_graph(graph, labelled=seen)
+    graph, _ = found
+    inspection = eg.inspect_graph(graph)
     plain = inspection.as_dict()
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain
     assert plain["num_nodes"] == graph.num_nodes
@@ -710,8 +708,9 @@ def test_any_graph_becomes_plain_json(found):
 def test_a_toy_graph_with_few_labels():
     graph = eg.toy()
     task = Natural()(graph, seed=5)
-    before = graph.y.clone(), graph.x.clone(), graph.edge_index.clone()
-    found = eg.inspect_graph(graph, labelled=task.train, hops=3)
+    before = graph.y.where(task.train, -1), graph.x.clone(), graph.edge_index.clone()
+    graph.y[~task.train] = -1
+    found = eg.inspect_graph(graph, hops=3)
     for old, new in zip(before, (graph.y, graph.x, graph.edge_index), strict=True):
         assert torch.equal(old, new)
     assert found.name == "toy"
@@ -750,8 +749,6 @@ def test_a_leak_under_the_name_of_the_column():
         ({"graph": graph_of([0, 1], [(0, 2)])}, "ids from 0 to 1, got 2"),
         ({"graph": graph_of([0, 1], [(-1, 0)])}, "ids from 0 to 1, got -1"),
         ({"graph": graph_of([0, 1], x=torch.zeros(3, 2))}, "graph.x must be a dense .* 2 rows"),
-        ({"labelled": torch.tensor([1, 0])}, "labelled must be a bool mask"),
-        ({"labelled": torch.zeros(2, dtype=torch.bool)}, "No node has a label"),
         ({"class_names": ["one"]}, "class_names must hold 2 names, got 1"),
         ({"hops": 0}, "hops must be at least 1"),
         ({"table": object()}, "label must name"),

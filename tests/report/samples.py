@@ -232,9 +232,8 @@ def _look(classes: int, labelled: int, word: str) -> dict[str, Any]:
     graph.class_names = [f"{word}{number}" for number in range(classes)]
     graph.x[:, 3] = graph.y
     graph.feature_names = [f"{word}{place}" for place in range(30)]
-    seen = torch.zeros(600, dtype=torch.bool)
-    seen[:labelled] = True
-    return eg.inspect_graph(graph, labelled=seen).as_dict()
+    graph.y[labelled:] = -1
+    return eg.inspect_graph(graph).as_dict()
 
 
 def look(classes: int = 4, labelled: int = 120, word: str = "topic ") -> dict[str, Any]:

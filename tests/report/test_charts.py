@@ -1,14 +1,13 @@
 """Elements, formats and the geometry of charts."""
 
 import math
-import random
 from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
 
 from evengraph.report import charts, markup
-from evengraph.report.inspect_page import degree_bars, homophily_row, size_bar
+from evengraph.report.inspect_page import degree_bars, homophily_row
 from evengraph.report.view import ClassSummary
 
 
@@ -64,22 +63,6 @@ def test_formats(text, wanted):
     assert text == wanted
 
 
-@pytest.mark.parametrize("size", [401, 1500, 9999])
-def test_thinning_keeps_extremes_and_ends(size):
-    draw = random.Random(size)
-    values = [draw.gauss(0, 1) for _ in range(size)]
-    values[size // 3], values[size // 2] = 99.0, -99.0
-    kept = charts.thin(values, limit=400)
-    assert len(kept) <= 400
-    assert kept[0] == (0, values[0])
-    assert kept[-1] == (size - 1, values[-1])
-    assert {(size // 3, 99.0), (size // 2, -99.0)} <= set(kept)
-    assert kept == sorted(kept)
-    assert all(values[index] == value for index, value in kept)
-    assert charts.thin([3.0, None, 1.0]) == [(0, 3.0), (2, 1.0)]
-    assert charts.thin([]) == []
-
-
 @pytest.mark.parametrize(
     ("low", "high"), [(0, 1), (0.27, 2.31), (-3, 8000), (99.99, 100.01), (1e-12, 3e-12), (0, 1e30)]
 )
@@ -98,7 +81,7 @@ def place(node, name):
 
 
 def summary(**changes):
-    numbers = {"labelled": 10.0, "hidden": 0.0, "homophily": 62.5, "chance": 20.0}
+    numbers = {"labelled": 10.0, "homophily": 62.5, "chance": 20.0}
     plain = {"name": "a", "rare": False, "reach": [10.0, 40.0]}
     return ClassSummary(**plain | numbers | changes)
 
@@ -107,12 +90,6 @@ def summary(**changes):
 def test_bars_are_in_proportion_and_never_vanish(parse, count, wanted):
     (drawn,) = parse(charts.bar("nodes", count, 1000)).all("rect")
     assert place(drawn, "width") == wanted
-
-
-def test_a_longer_bar_lies_behind(parse):
-    for drawn in (charts.bar("n", 10, 80, total=40), size_bar(summary(hidden=30.0), 80)):
-        bars = [(one.attributes["class"], place(one, "width")) for one in parse(drawn).all("rect")]
-        assert bars == [("hidden", 50.0), ("bar", 12.5)]
 
 
 def test_dots_stay_on_the_axis(parse):

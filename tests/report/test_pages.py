@@ -183,22 +183,6 @@ def test_without_errors_or_a_matrix_none_are_listed(parse):
     assert "no confusion matrix" in render_page(result | {"runs": [{}]})
 
 
-@pytest.mark.parametrize("history", [{}, {"loss": [], "score": []}, None, {"score": [None]}])
-def test_an_empty_history_is_said(result, history):
-    for run in result["runs"]:
-        run["history"] = history
-    assert "no training history" in render_page(result)
-
-
-def test_a_single_epoch_and_several_criteria(result, parse):
-    for run in result["runs"]:
-        run |= {"history": {"loss": [1.0], "score": [50.0]}, "best_epoch": 0, "epochs": 1}
-    tree = section(parse(render_page(result)), "Learning curves")
-    assert len(tree.all("path", "curve")) == 6
-    result["runs"][0]["criterion"] = "other"
-    assert "Validation score, %" in render_page(result)
-
-
 def test_errors_are_best_where_they_are_lowest(parse):
     content = compared(80.0, 70.0)
     errors = [name for name, metric in METRICS.items() if metric.calibration]

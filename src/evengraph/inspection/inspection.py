@@ -81,7 +81,6 @@ class Inspection:
 def inspect_graph(
     graph: Data,
     *,
-    labelled: Tensor | None = None,
     hops: int = 4,
     table: Any = None,
     label: str | None = None,
@@ -97,7 +96,6 @@ def inspect_graph(
 
     Args:
         graph: Edges `edge_index`, labels `y` with -1 for unlabelled, and optional features `x`.
-        labelled: The nodes whose label may be used; by default all labelled ones.
         hops: Largest distance from labelled nodes to count.
         table: The node table that x was encoded from, a pandas DataFrame; leaks are then named
             by its columns.
@@ -109,9 +107,9 @@ def inspect_graph(
 
     Shapes:
         graph.x: (N, F), graph.edge_index: (2, E), graph.y: (N,)
-        labelled: bool, (N,); hashed: bool, (F,)
+        hashed: bool, (F,)
     """
-    labels, known = _labels(graph, labelled)
+    labels, known = _labels(graph)
     number = int(labels.max()) + 1
     if class_names is None and "class_names" in graph:
         class_names = graph.class_names
@@ -131,16 +129,15 @@ def inspect_graph(
             raise ValueError("label must name the label column of the table, got None.")
         leaks = leaks_in_table(table, label, id)
     if not leaks:  # a leaky column of the table would be reported again under another name
-        usable = np.where(known, labels, -1)
         if feature_names is None and "feature_names" in graph:
             feature_names = graph.feature_names
         named = [str(name) for name in feature_names or ()]
         named = named if len(named) == x.shape[1] else []
-        leaks = leaks_in_features(x, usable, names, named)
+        leaks = leaks_in_features(x, labels, names, named)
     inspection = Inspection(
         name=str(graph.name) if "name" in graph else "",
         num_nodes=len(labels),
-        labels=count_labels(labels, known, names),
+        labels=count_labels(labels, names),
         homophily=measure_homophily(neighbours.pairs, labels, known, len(names)),
         edges=replace(
             edges,
@@ -165,7 +162,7 @@ def leak_warnings(graph: Data, names: Sequence[str] = ()) -> list[str]:
 
 def doubt(graph: Data, scores: Mapping[str, Any], names: Sequence[str] = ()) -> str:
     """A warning of test scores, in percent, that are too good to be taken on trust, or nothing."""
-    labels, _ = _labels(graph, None)
+    labels, _ = _labels(graph)
     rare = has_rare_class(np.bincount(labels[labels >= 0]).tolist())
     metric = "positive_average_precision" if rare else "balanced_accuracy"
     score = scores.get(metric)
@@ -183,14 +180,14 @@ def doubt(graph: Data, scores: Mapping[str, Any], names: Sequence[str] = ()) -> 
 def _feature_leaks(
     graph: Data, names: Sequence[str], least: float = SUSPICIOUS
 ) -> tuple[list[Leak], Features]:
-    (labels, known), x = _labels(graph, None), _features(graph)
+    (labels, known), x = _labels(graph), _features(graph)
     number = int(labels.max()) + 1
     features = measure_features(x, labels, known, number)
     classes = [str(c) for c in graph.get("class_names") or map("class {}".format, range(number))]
     return leaks_in_features(x, labels, classes, names, least), features
 
 
-def _labels(graph: Data, labelled: Tensor | None) -> tuple[Ints, Bools]:
+def _labels(graph: Data) -> tuple[Ints, Bools]:
     if graph.edge_index is None:
         raise ValueError("graph.edge_index must hold the edges; this graph has none.")
     num_nodes = graph.num_nodes
@@ -201,15 +198,7 @@ def _labels(graph: Data, labelled: Tensor | None) -> tuple[Ints, Bools]:
     labels = _numpy(graph.y).astype(np.int64)
     if labels.min() < -1:
         raise ValueError(f"labels must be -1 for unlabelled or a class, got {labels.min()}.")
-    known = labels >= 0
-    if labelled is not None:
-        if labelled.dtype != torch.bool or labelled.shape != (num_nodes,):
-            raise ValueError(
-                f"labelled must be a bool mask of shape ({num_nodes},), "
-                f"got {labelled.dtype} of shape {tuple(labelled.shape)}."
-            )
-        known &= _numpy(labelled)
-    if not known.any():
+    if not (known := labels >= 0).any():
         raise ArgumentError("No node has a label.", argument="label")
     return labels, known
 

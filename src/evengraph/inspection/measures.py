@@ -155,7 +155,7 @@ class Reach:
     """Numbers of unlabelled nodes near labelled ones."""
 
     hops: int  # largest distance counted
-    nodes: int  # unlabelled nodes, including those with a hidden label
+    nodes: int  # unlabelled nodes
     per_class: tuple[tuple[int, ...], ...]  # within 1, 2, ... hops of a label of the class
     any_class: tuple[int, ...]  # within 1, 2, ... hops of any labelled node
     beyond: int  # further than `hops` from every labelled node
@@ -203,9 +203,8 @@ class Labels:
 
     names: tuple[str, ...]  # one per class
     labelled: tuple[int, ...]  # labelled nodes of each class
-    hidden: tuple[int, ...]  # nodes of each class whose label may not be used, such as test nodes
     num_labelled: int  # all labelled nodes
-    num_unlabelled: int  # all other nodes, including hidden ones
+    num_unlabelled: int  # all other nodes
     labelled_share: float
     ratio: float | None  # largest class over smallest, among classes with a labelled node
 
@@ -225,15 +224,13 @@ class Homophily:
     neighbours: tuple[int, ...]  # number of neighbours behind that share
 
 
-def count_labels(labels: Ints, labelled: Bools, names: Sequence[str]) -> Labels:
-    hidden = (labels >= 0) & ~labelled
-    counts = np.bincount(labels[labelled], minlength=len(names))
+def count_labels(labels: Ints, names: Sequence[str]) -> Labels:
+    counts = np.bincount(labels[labels >= 0], minlength=len(names))
     present = counts[counts > 0]
     total = int(counts.sum())
     return Labels(
         names=tuple(names),
         labelled=tuple(counts.tolist()),
-        hidden=tuple(np.bincount(labels[hidden], minlength=len(names)).tolist()),
         num_labelled=total,
         num_unlabelled=len(labels) - total,
         labelled_share=total / len(labels),

@@ -30,34 +30,13 @@ def ticks(low: float, high: float, wanted: int = 5) -> list[float]:
     return [float(f"{index * step:.10g}") for index in range(first, last + 1)]
 
 
-def thin(values: Sequence[float | None], limit: int = 400) -> list[tuple[int, float]]:
-    """Reduce a long series to at most about `limit` points, without undefined ones.
-
-    Both ends stay, and of each bucket the lowest and the highest: a mean would hide spikes.
-    """
-    points = [(index, value) for index, value in enumerate(values) if value is not None]
-    if len(points) <= limit:
-        return points
-    buckets = max((limit - 2) // 2, 1)
-    selected = {points[0], points[-1]}
-    for bucket in range(buckets):
-        members = points[len(points) * bucket // buckets : len(points) * (bucket + 1) // buckets]
-        selected.add(min(members, key=lambda point: point[1]))
-        selected.add(max(members, key=lambda point: point[1]))
-    return sorted(selected)
-
-
-def bar(label: str, value: float, largest: float, *, total: float = 0.0) -> Markup:
-    """Draw a horizontal bar, and a paler one of length `total` behind it."""
-    shape: dict[str, Attribute] = {"y": "22%", "height": "56%", "rx": 2}
-    bars = [tag("line", y2="100%", class_="axis")]
-    for length, kind in ((total, "hidden"), (value, "bar")):
-        share = 100 * length / largest if largest > 0 else 0.0
-        # one node among thousands should still be visible
-        width = max(share, 0.8) if share > 0 else 0.0
-        if width or kind == "bar":
-            bars.append(tag("rect", width=percent(width), class_=kind, **shape))
-    return _picture(label, *bars)
+def bar(label: str, value: float, largest: float) -> Markup:
+    """Draw a horizontal bar."""
+    share = 100 * value / largest if largest > 0 else 0.0
+    # one node among thousands should still be visible
+    width = percent(max(share, 0.8) if share > 0 else 0.0)
+    drawn = tag("rect", width=width, class_="bar", y="22%", height="56%", rx=2)
+    return _picture(label, tag("line", y2="100%", class_="axis"), drawn)
 
 
 def dot_row(
@@ -134,13 +113,11 @@ def swatch(kind: str) -> Markup:
     flat: dict[str, Attribute] = {"x1": 0, "x2": 16, "y1": 7, "y2": 7}
     shapes = {
         "bar": tag("rect", x=1, y=2, width=14, height=10, rx=2, class_="bar"),
-        "hidden": tag("rect", x=1, y=2, width=14, height=10, rx=2, class_="hidden"),
         "mean": tag("circle", cx=8, cy=7, r=4, class_="mean"),
         "seed": tag("circle", cx=8, cy=7, r=2.5, class_="seed"),
         "whisker": tag("line", **flat, class_="whisker"),
         "reference": _upright(8, "reference", y2=14),
         "curve": tag("line", **flat, class_="curve"),
-        "best": tag("circle", cx=8, cy=7, r=4, class_="best"),
         "published": _upright(8, "published", y1=2, y2=12),
     }
     marks = join(shapes[name] for name in kind.split())

@@ -12,8 +12,6 @@ from evengraph.report.view import ClassSummary, InspectionView, dataset_title
 STYLE = page.read_asset(__package__, "inspect.css")
 
 _GLOSSARY = {
-    "Labelled": "Nodes whose class is known and may be used. Hidden labels are known, but set "
-    "aside for this inspection as in a test.",
     "Edge homophily": "Share of the edges between labelled nodes that join nodes of the same "
     "class. A large class raises it by chance; adjusted homophily is 0 at chance and 1 if all "
     "neighbours agree.",
@@ -33,7 +31,6 @@ def render_inspection(inspection: Mapping[str, Any], *, links: Sequence[page.Lin
         _reach(view),
         _structure(inspection),
         *_columns(inspection),
-        _features(inspection),
         page.origin_section(inspection, links),
         page.glossary("Glossary", _GLOSSARY),
     ]
@@ -41,8 +38,8 @@ def render_inspection(inspection: Mapping[str, Any], *, links: Sequence[page.Lin
 
 
 def inspection_sections(view: InspectionView) -> list[Markup]:
-    """Findings, key numbers and classes."""
-    return [_findings(view), _cards(view), _classes(view)]
+    """Findings and classes."""
+    return [_findings(view), _classes(view)]
 
 
 def _heading(view: InspectionView, title: str) -> list[Markup]:
@@ -70,54 +67,23 @@ def _findings(view: InspectionView) -> Markup:
     return page.section("Before training", *parts)
 
 
-def _cards(view: InspectionView) -> Markup:
-    homophily, ratio = part(view.content, "homophily"), number(view.labels.get("ratio"))
-    reached = [row for row in view.classes if len(row.reach) > 1 and row.labelled]
-    agree = f"of {integer(homophily.get('edges'))} edges join nodes of the same class; "
-    agree += f"{percentage(homophily.get('by_chance'))} expected by chance, adjusted homophily "
-    agree += decimals(homophily.get("adjusted"), 2)
-    size = "labelled nodes of the largest over the smallest class"
-    digits = 0 if ratio is not None and ratio >= 10 else 1
-    cards = [
-        ("Imbalance ratio", decimals(ratio, digits), "to 1", size),
-        ("Edge homophily", percentage(homophily.get("edge")), "", agree),
-    ]
-    if reached:
-        worst = min(reached, key=lambda row: row.reach[1])
-        text = f"of the unlabelled nodes, for the class with the lowest reach: {worst.name}"
-        cards.append(("Within two hops of a label", f"{worst.reach[1]:.0f}%", "", text))
-    elif not view.unlabelled:
-        cards.append(("Within two hops of a label", DASH, "", "every node is labelled"))
-    heading = tag("h2", "Key numbers", class_="unseen")
-    drawn = (page.card(*one[:3], tag("p", one[3], class_="quiet")) for one in cards)
-    return tag("section", heading, *drawn, class_="cards")
-
-
 def _classes(view: InspectionView) -> Markup:
     rows = view.classes
-    largest = max((row.labelled + row.hidden for row in rows), default=0.0)
+    largest = max((row.labelled for row in rows), default=0.0)
     lines = []
     for row in rows:
-        drawn, value = (size_bar(row, largest), homophily_row(row)), decimals(row.homophily, 0)
+        size = bar(f"{row.name}: {integer(row.labelled)} labelled nodes", row.labelled, largest)
+        drawn, value = (size, homophily_row(row)), decimals(row.homophily, 0)
         lines.append(page.class_row(row.name, integer(row.labelled), *drawn, value, row.rare))
     marks = [tag("li", swatch("bar"), "labelled")]
     if any(row.rare for row in rows):
         rare = "fewer than half the labelled nodes of the largest class"
         marks.append(tag("li", swatch("bar"), rare, class_="rare"))
-    if any(row.hidden for row in rows):
-        marks.append(tag("li", swatch("hidden"), "hidden label"))
     if any(row.chance is not None for row in rows):
         marks.append(tag("li", swatch("reference"), "expected by chance for this class"))
     columns = ("labelled nodes", "neighbours in the same class, %")
     intro = "Classes are sorted by their number of labelled nodes."
     return page.class_section("Classes, head to tail", intro, marks, columns, lines)
-
-
-def size_bar(row: ClassSummary, largest: float) -> Markup:
-    """Draw labelled nodes, and behind them those with a hidden label."""
-    label = f"{row.name}: {integer(row.labelled)} labelled nodes"
-    label += f", {integer(row.hidden)} more with a hidden label" if row.hidden else ""
-    return bar(label, row.labelled, largest, total=row.labelled + row.hidden if row.hidden else 0)
 
 
 def homophily_row(row: ClassSummary) -> Markup:
@@ -203,24 +169,3 @@ def degree_bars(bins: Sequence[Any]) -> Markup:
         drawn = bar(f"{integer(count)} nodes of degree {name}", count, largest)
         lines.append(page.bar_row(name, drawn, integer(count)))
     return tag("ul", *lines, class_="bars")
-
-
-def _features(inspection: Mapping[str, Any]) -> Markup:
-    features = part(inspection, "features")
-    hashed = number(features.get("hashed"))
-    columns = {
-        "features": integer(features.get("count")),
-        **({"of these, hashed text": integer(hashed)} if hashed else {}),
-        "non-zero entries": percentage(features.get("density"), 1),
-        "constant features": integer(features.get("constant")),
-        "missing or infinite entries": integer(features.get("missing")),
-    }
-    conflicts = "labelled nodes with a duplicate in another class"
-    nodes = {
-        "nodes with all features zero": integer(features.get("empty_nodes")),
-        "nodes with duplicate features": integer(features.get("duplicate_nodes")),
-        conflicts: integer(features.get("conflicting_nodes")),
-        "suspected label leaks": integer(len(items(inspection, "leaks"))),
-    }
-    both = tag("div", page.definitions(columns), page.definitions(nodes), class_="two")
-    return page.section("Features", both)

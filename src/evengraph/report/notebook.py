@@ -35,7 +35,7 @@ def comparison_html(comparison: Mapping[str, Any]) -> str:
 
 
 def inspection_html(inspection: Mapping[str, Any]) -> str:
-    """Findings, key numbers and classes."""
+    """Findings and classes."""
     name = "evengraph-inspection"  # whose rules are for it alone
     return _output(*inspection_sections(InspectionView(inspection)), style=INSPECTION, name=name)
 

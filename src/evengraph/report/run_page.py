@@ -1,4 +1,4 @@
-"""The page of a result.json: scores, classes, learning curves, confusion and settings of a run."""
+"""The page of a result.json: scores, classes, confusion and settings of a run."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -54,7 +54,6 @@ def render_page(result: Mapping[str, Any], *, links: Sequence[page.Link] = ()) -
         _precision_recall(view),
         _calibration(view),
         _summaries(view),
-        _learning_curves(view),
         _confusion(view),
         _seeds(view),
         _saved_model(part(result, "model")),
@@ -209,95 +208,6 @@ def _class_scores(view: ResultView) -> Markup:
 def _class_name(row: ClassScores, scope: str) -> Markup:
     kind = "rare" if row.minority else None
     return tag("th", tag("span", row.name), scope=scope, class_=kind, title=row.name)
-
-
-def _learning_curves(view: ResultView) -> Markup:
-    """Validation score and training loss of each seed."""
-    # older results do not name the validation score, they have Macro-F1
-    names = {str(run.get("criterion") or "Macro-F1") for run in view.runs}
-    score = f"Validation {names.pop() if len(names) == 1 else 'score'}, %"
-    panels = []
-    shown = () if view.summaries else (("score", score, 1), ("loss", "Training loss", 3))
-    for key, title, digits in shown:
-        histories = [[number(v) for v in items(run, "history", key)] for run in view.runs]
-        if key == "loss" and all(_rises(values) for values in histories):
-            continue  # nothing is trained by it, as in label propagation
-        if any(value is not None for values in histories for value in values):
-            panels.append(_panel(view, histories, title, digits))
-    if not panels and view.summaries:  # of a choice among methods
-        return Markup("")
-    if not panels:
-        missing = tag("p", "This result has no training history.", class_="quiet")
-        return page.section("Learning curves", missing)
-    text = "One line per seed. The ring marks the epoch whose weights were restored and evaluated."
-    stages = max((number(run.get("stages")) or 1 for run in view.runs), default=1)
-    if stages > 1:
-        text = f"One line per seed, for the main one of {stages:.0f} stages of training. The ring "
-        text += "marks the epoch whose weights were restored; the metrics are those of the "
-        text += "complete method."
-    (_, entries), drawn = panels[0], tag("div", *(figure for figure, _ in panels), class_="panels")
-    return page.section("Learning curves", tag("p", text), page.legend(entries), drawn)
-
-
-def _rises(values: Sequence[float | None]) -> bool:
-    known = [value for value in values if value is not None]
-    return len(known) > 1 and known[-1] > known[0]
-
-
-def _panel(
-    view: ResultView, histories: Sequence[Sequence[float | None]], title: str, digits: int
-) -> tuple[Markup, list[Markup]]:
-    """A plot of one line per run, with numbers of so many digits, and its legend."""
-    series = [
-        (index, points) for index, values in enumerate(histories) if (points := charts.thin(values))
-    ]
-    known = [value for _, points in series for _, value in points]
-    low, high = min(known), max(known)
-    pad = (high - low) * 0.05 or max(abs(high) * 0.05, 0.5)
-    # the axis of values that stay above zero does not go below it
-    low, high = (low - pad if low < 0 else max(low - pad, 0.0)), high + pad
-    last = max(max(map(len, histories)) - 1, 1)
-
-    def x(epoch: float) -> float:
-        return 100 * epoch / last
-
-    def y(value: float) -> float:
-        return 100 * (high - value) / (high - low)
-
-    paths, marks, entries, seeds = [], [], [], []
-    for index, points in series:
-        run, seed = view.runs[index], f"seed {view.runs[index].get('seed', index)}"
-        colour = f"colour-{index if len(view.runs) <= charts.COLOURS else 0}"
-        epoch = number(run.get("best_epoch"))  # from zero, as the history
-        value = None if epoch is None else lookup(histories[index], int(epoch))
-        best = ""
-        if epoch is not None and value is not None:
-            best = f" best {decimals(value, digits)} at epoch {integer(int(epoch))}"
-            left, top = charts.percent(x(int(epoch))), charts.percent(y(value))
-            drop = {"x1": left, "x2": left, "y1": top, "y2": "100%"}
-            ring = tag("title", f"{seed},{best}")
-            marks.append(tag("line", **drop, class_=f"drop {colour}"))
-            marks.append(tag("circle", ring, cx=left, cy=top, r=5, class_=f"best {colour}"))
-        end = f"epoch {integer(points[-1][0])}: {decimals(points[-1][1], digits)}"
-        tooltip = f"{seed},{best or ' no best epoch'}; {end}"
-        paths.append(charts.curve([(x(e), y(v)) for e, v in points], tooltip, f"curve {colour}"))
-        text = tag("span", tag("b", seed), best)
-        entries.append(tag("li", charts.swatch("curve best"), text, class_=colour))
-        seeds.append(seed)
-    if len(series) > charts.COLOURS:
-        text = tag("span", f"{len(series)} seeds, one line each; the ring marks the best epoch")
-        entries = [tag("li", charts.swatch("curve best"), text, class_="colour-0")]
-    plot = charts.line_plot(
-        f"{title} against epoch for {', '.join(seeds)}",
-        paths,
-        marks,
-        rows=[(y(value), f"{value:g}") for value in charts.ticks(low, high, 4)],
-        # epochs are integers, also for a short history
-        columns=[(x(e), integer(e)) for e in charts.ticks(0, last, 4) if e == int(e)],
-        axis="epoch",
-        kind="curves many" if len(series) > charts.COLOURS else "curves",
-    )
-    return tag("figure", tag("figcaption", tag("h3", title)), plot), entries
 
 
 def _confusion(view: ResultView) -> Markup:

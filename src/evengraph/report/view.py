@@ -592,7 +592,6 @@ class ClassSummary(NamedTuple):
 
     name: str
     labelled: float  # labelled nodes
-    hidden: float  # nodes whose label is known but hidden
     rare: bool  # fewer than half the labelled nodes of the largest class
     homophily: float | None  # share of its neighbours that are in the class, in percent
     chance: float | None  # that share if the ends of edges were paired at random, in percent
@@ -634,7 +633,6 @@ class InspectionView:
             summary = ClassSummary(
                 name=str(name),
                 labelled=count,
-                hidden=number(lookup(self.labels, "hidden", index)) or 0.0,
                 rare=count < max(labelled) / 2,
                 homophily=None if share is None else 100 * share,
                 chance=100 * ends[index] / sum(ends) if known else None,
