@@ -26,7 +26,7 @@ from torch_geometric.data import Data
 
 from evengraph.core.task import Task
 from evengraph.datasets import load
-from evengraph.fast.replicas import Batch, Fit, can_replicate, train_batch
+from evengraph.fast.replicas import Batch, Fit, train_batch
 from evengraph.lab.reproduce import Plan, known_runs
 from evengraph.lab.spec import Setup, read_spec
 from evengraph.lab.store import Store
@@ -42,6 +42,7 @@ from evengraph.metrics.multiclass import (
     validation_score,
 )
 from evengraph.ops.losses import balanced_softmax
+from evengraph.ops.sparse import has_kernels
 from evengraph.pipeline.executor import describe
 from evengraph.pipeline.parameters import parse_seeds, preset_for
 from evengraph.splits import SPLITS
@@ -146,7 +147,7 @@ def train(name: str, setup: Setup, seeds: Sequence[int], device: str) -> Iterato
         seed, number = jobs[index]
         found[seed][number] = probabilities, methods[index].history_[0].epochs
 
-    if name == "iceberg" and can_replicate(torch.device(device)):
+    if name == "iceberg" and has_kernels(torch.device(device)):
         fit_icebergs(methods, [tasks[seed] for seed, _ in jobs], own, keep)
     else:
         split_tasks = [tasks[seed] for seed, _ in jobs]
