@@ -3,7 +3,6 @@
 import math
 import re
 import sys
-import warnings
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -18,12 +17,10 @@ from evengraph.training import History, loop, train, train_stepwise
 from evengraph.training.loop import (
     CHECKSUM,
     LINE_EVERY,
-    MESSAGE,
     Checkpoint,
     count_bar,
     epoch_bar,
     epoch_lines,
-    waits_for_gpu,
 )
 from small_graphs import normal
 
@@ -148,24 +145,20 @@ def test_a_loss_that_is_no_number_stops_with_advice(value):
         run([0.1] * 5, loss=loss)
 
 
-@pytest.mark.parametrize("trouble", ["waits", "fails"])
 @pytest.mark.parametrize(
     "device",
     ["cpu", pytest.param("cuda", marks=[pytest.mark.cuda, needs_gpu])],
 )
-def test_an_epoch_that_cannot_be_recorded_is_trained_in_plain_steps(monkeypatch, trouble, device):
+def test_an_epoch_that_cannot_be_recorded_is_trained_in_plain_steps(monkeypatch, device):
     """On the CPU the GPU's part is a fake; the weights are those of plain steps on both."""
 
     class Fails:
         def __init__(self, *parts):
-            assert trouble == "fails", "what waits for the GPU is not to be recorded"
             raise RuntimeError("operation not permitted when stream is capturing")
 
     if device == "cpu":
         monkeypatch.setattr(loop, "has_kernels", lambda device: True)
         monkeypatch.setattr(loop, "side_stream", lambda device: nullcontext("a stream"))
-        reports = ["called a synchronizing CUDA operation"] if trouble == "waits" else []
-        monkeypatch.setattr(loop, "waits_for_gpu", lambda: nullcontext(reports))
     monkeypatch.setattr(loop, "RecordedStep", Fails)
     weights = []
     for recordable in (False, True):
@@ -174,8 +167,6 @@ def test_an_epoch_that_cannot_be_recorded_is_trained_in_plain_steps(monkeypatch,
 
         def epoch(module=module):
             loss = module.weight.square().sum()
-            if trouble == "waits":
-                loss.item()
             return loss, -loss.detach()
 
         history = train(
@@ -260,38 +251,6 @@ def test_a_damaged_checkpoint_is_not_continued(tmp_path, damage, caplog):
     assert [record.getMessage() for record in caplog.records] == [
         f"{path} is damaged: training starts over."
     ]
-
-
-@pytest.fixture
-def modes(monkeypatch):
-    """Without a GPU torch has no such mode."""
-    modes = [0]
-    monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: modes[-1])
-    monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", modes.append)
-    return modes
-
-
-def test_reports_are_collected_and_other_warnings_pass(modes):
-    def rehearse():
-        with waits_for_gpu() as found:
-            warnings.warn(f"called a {MESSAGE}", stacklevel=1)
-            warnings.warn("another", stacklevel=1)
-        return found
-
-    with pytest.warns(UserWarning, match="another") as passed:
-        found = rehearse()
-    assert len(found) == len(passed) == 1
-    assert modes == [0, "warn", 0]
-
-
-@pytest.mark.cuda
-@needs_gpu
-def test_torch_reports_what_waits():
-    x = torch.ones(3, device="cuda")
-    for work, waits in ((lambda: x.sum().item(), True), (x.sum, False)):
-        with waits_for_gpu() as found:
-            work()
-        assert bool(found) == waits
 
 
 def history(*scores, patience=10, max_epochs=100):

@@ -202,8 +202,7 @@ def train_batch(batch: Batch) -> None:
             while active():
                 batch.before(index)
                 if stream and age == RECORD_AFTER:
-                    step = recorded(step, stream)
-                step.rehearsal = stream is not None and age == RECORD_AFTER - 1
+                    step = recorded(batch.epoch, optimizer, stream)
                 losses, scores = step.evaluate()
                 with deferred_interrupts():
                     better = [False] * len(runs)

@@ -8,7 +8,6 @@ import math
 import signal
 import sys
 import threading
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -137,8 +136,7 @@ def train(
         with side_stream(device) if recordable else nullcontext() as stream:
             for index in range(len(history.loss), max_epochs + 1):
                 if stream and index == RECORD_AFTER:
-                    step = recorded(step, stream)
-                step.rehearsal = stream is not None and index == RECORD_AFTER - 1
+                    step = recorded(epoch, optimizer, stream)
                 loss, score = step.evaluate()
                 if not math.isfinite(loss):
                     raise FloatingPointError(
@@ -216,17 +214,10 @@ class Step:
 
     def __init__(self, epoch: Epoch, optimizer: torch.optim.Optimizer) -> None:
         self.epoch, self.optimizer = epoch, optimizer
-        self.rehearsal = False  # whether to look for what cannot be recorded
-        self.recordable = True
 
     def evaluate(self) -> Any:
         self.optimizer.zero_grad()
-        if self.rehearsal:
-            with waits_for_gpu() as found:
-                self.loss, score = self.epoch()
-            self.recordable = not found
-        else:
-            self.loss, score = self.epoch()
+        self.loss, score = self.epoch()
         return torch.stack([self.loss.detach(), score.to(self.loss)]).tolist()
 
     def update(self) -> None:
@@ -254,7 +245,6 @@ class RecordedStep:
     ) -> None:
         weights = [weight for group in optimizer.param_groups for weight in group["params"]]
         self.optimizer, self.graph = optimizer, torch.cuda.CUDAGraph()
-        self.rehearsal = False
         mode = "thread_local"  # other threads may use the GPU meanwhile
         with torch.cuda.graph(self.graph, stream=stream, capture_error_mode=mode):
             loss, score = epoch()
@@ -271,17 +261,16 @@ class RecordedStep:
         self.optimizer.step()
 
 
-def recorded(step: Step | RecordedStep, stream: torch.cuda.Stream) -> Step | RecordedStep:
-    """Record the step, or go on with plain ones if that is not possible."""
-    if not isinstance(step, Step) or not step.recordable:
-        logger.debug("not recorded: an epoch waits for the GPU")
-        return step
+def recorded(
+    epoch: Epoch, optimizer: torch.optim.Optimizer, stream: torch.cuda.Stream
+) -> Step | RecordedStep:
+    """A recorded step, or a plain one if an epoch cannot be recorded."""
     with deferred_interrupts():
         try:
-            return RecordedStep(step.epoch, step.optimizer, stream)
+            return RecordedStep(epoch, optimizer, stream)
         except RuntimeError as error:
             logger.debug("not recorded: %s", error)
-            return step
+            return Step(epoch, optimizer)
 
 
 @cache
@@ -317,29 +306,6 @@ def deferred_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
         if deferred and callable(handler):
             handler(*deferred[0])
-
-
-MESSAGE = "synchronizing CUDA operation"  # in torch's warning
-
-
-@contextmanager
-def waits_for_gpu() -> Iterator[list[str]]:
-    """Collect, until the end of the block, a warning per operation that waits for the GPU."""
-    found: list[str] = []
-    before = torch.cuda.get_sync_debug_mode()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        torch.cuda.set_sync_debug_mode("warn")
-        try:
-            yield found
-        finally:
-            torch.cuda.set_sync_debug_mode(before)
-            found += [str(warning.message) for warning in caught if MESSAGE in str(warning.message)]
-    for warning in caught:
-        if MESSAGE not in str(warning.message):  # for others to see
-            warnings.warn_explicit(
-                warning.message, warning.category, warning.filename, warning.lineno
-            )
 
 
 class _BestWeights:
