@@ -95,3 +95,8 @@ def damage(store, column, value, seed=5):
     with closing(sqlite3.connect(store.path)) as base:
         base.execute(f"UPDATE runs SET {column} = ? WHERE seed = ?", (value, seed))
         base.commit()
+
+
+def running(store):
+    """Jobs that living processes have claimed."""
+    return sum(holder.jobs for holder in store.holders())

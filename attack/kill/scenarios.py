@@ -63,7 +63,7 @@ def sweeps(folder, stream, tally, kills):
             tally.check(rows.items() <= wanted.items(), f"{path}: a run changed")
             _check_database(path, tally)
         tally.check(_outcomes(path) == wanted, f"{path}: a run is lost or doubled")
-        tally.check(Store(path).running() == 0, f"{path}: claims are left")
+        tally.check(not Store(path).holders(), f"{path}: claims are left")
 
 
 def creation(folder, stream, tally, kills):
@@ -111,7 +111,7 @@ def rows(folder, stream, tally, kills):
         good = all(dict(row.outcome) == dict(_row(seed).outcome) for seed, row in there.items())
         tally.check(good, "a row changed")
     _check_database(path, tally)
-    tally.check(Store(path).running() == 0, "claims of the dead are alive")
+    tally.check(not Store(path).holders(), "claims of the dead are alive")
 
 
 def saves(folder, stream, tally, kills):

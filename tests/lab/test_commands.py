@@ -17,7 +17,7 @@ from evengraph.lab.spec import read_spec
 from evengraph.lab.store import Store
 from evengraph.methods import METHODS
 from other_process import command
-from tiny_experiments import damage, ended, failed, figures, python, toy_job, wait_for
+from tiny_experiments import damage, ended, failed, figures, python, running, toy_job, wait_for
 
 # Twelve runs: four to choose from for each of two seeds, and what follows the choice.
 EXPERIMENT = """
@@ -112,7 +112,7 @@ def test_a_killed_command_goes_on_where_it_was(write, watched, undisturbed, outp
         assert child.wait() == -signal.SIGKILL
     before = watched.rows()
     assert 3 <= len(before) < TOTAL
-    assert watched.running() == 0
+    assert running(watched) == 0
     with command(*words, **output.to()) as child:
         assert child.wait() == 0
     out, err = output.read()
@@ -130,7 +130,7 @@ def test_ctrl_c_keeps_what_has_ended(write, tmp_path, output):
     store = Store(tmp_path / "store.sqlite")
     words = ["reproduce", write(ENDLESS), "--store", store.path, "--jobs", "1"]
     with command(*words, **output.to()) as child:
-        wait_for(lambda: len(store.rows()) == 1 and store.running() == 1, child)
+        wait_for(lambda: len(store.rows()) == 1 and running(store) == 1, child)
         child.send_signal(signal.SIGINT)
         assert child.wait() == 130
     out, err = output.read()
@@ -158,7 +158,7 @@ def test_a_signal_ends_several_processes(write, tmp_path, number):
         start_new_session=True,
     )
     try:
-        wait_for(lambda: len(store.rows()) == 1 and store.running() == 1, child)
+        wait_for(lambda: len(store.rows()) == 1 and running(store) == 1, child)
         if number == signal.SIGINT:
             os.killpg(child.pid, number)
         else:
@@ -170,12 +170,12 @@ def test_a_signal_ends_several_processes(write, tmp_path, number):
         child.communicate()
     assert monotonic() - started < 20
     if number == signal.SIGKILL:
-        wait_for(lambda: store.running() == 0)
+        wait_for(lambda: running(store) == 0)
     else:
         assert child.returncode == 128 + number
         assert "Interrupted: finished runs are stored" in err
     assert [row.job.method for row in store.rows()] == ["gcn"]
-    assert store.running() == 0
+    assert running(store) == 0
 
 
 # Runs that fail.

@@ -1,6 +1,7 @@
 """A store: its rows and keys, SQL, claims of processes, and files that are damaged or of others."""
 
 import json
+import math
 import os
 import signal
 import socket
@@ -24,6 +25,7 @@ from hypothesis import strategies as st
 from evengraph.core import files as sqlite_file
 from evengraph.core.files import ATTEMPTS, SqliteFile
 from evengraph.desk.label_file import LabelFile
+from evengraph.lab.pages import group_runs
 from evengraph.lab.store import (
     SCHEMA,
     STALE,
@@ -33,7 +35,7 @@ from evengraph.lab.store import (
     Store,
     this_process,
 )
-from tiny_experiments import damage, ended, failed, make_job, python, wait_for
+from tiny_experiments import damage, ended, failed, make_job, python, running, wait_for
 
 # Rows.
 
@@ -233,8 +235,8 @@ CREATE TABLE claims (
 def test_groups_leave_out_damaged_rows_and_tell_them(store, column, value):
     store.add(*(ended(make_job(seed=seed), test=seed) for seed in (5, 6, 7)))
     damage(store, column, value)
-    (group,) = store.groups(["metrics.macro_f1"])
-    assert (group.runs, group.failed, group.means) == (2, 0, [6.5])
+    (group,) = group_runs(store.scan()).values()
+    assert (group.runs, group.failed, group.sums[1]) == (2, 0, 13.0)
     (line,) = store.damage
     assert make_job().key in line
     assert column in line
@@ -245,13 +247,12 @@ def test_groups_count_and_average(store):
         store.add(ended(make_job(method=method, seed=int(test)), test=test))
     store.add(failed(make_job(method="mlp", seed=3)))
     store.add(ended(make_job(method="bad", seed=3), test=float("nan")))
-    paths = ["metrics.macro_f1", "validation", "metrics.absent"]
-    found = {group.method: group[2:5] for group in store.groups(paths)}
+    found = {method: group for (_, method), group in group_runs(store.scan()).items()}
     assert list(found) == ["gcn", "mlp", "bad"]
-    assert found["gcn"] == (2, 0, [50.0, 50.0, None])
-    assert found["mlp"] == (2, 1, [10.0, 50.0, None])
-    assert found["bad"] == (1, 0, [None, 50.0, None])
-    assert [group.method for group in store.groups(paths, method="mlp", seed=3)] == ["mlp"]
+    assert (found["gcn"].runs, found["gcn"].failed, found["gcn"].sums[1]) == (2, 0, 100.0)
+    assert (found["mlp"].runs, found["mlp"].failed, found["mlp"].sums[1]) == (2, 1, 10.0)
+    assert math.isnan(found["bad"].sums[1])
+    assert [key[1] for key in group_runs(store.scan(method="mlp", seed=3))] == ["mlp"]
     assert store.damage == []
 
 
@@ -262,7 +263,7 @@ def test_groups_are_of_rows_that_can_be_read(store):
     damage(store, "outcome", '{"metrics": {}, "validation": null}', seed=2)
     damage(store, "outcome", '{"metrics": {}, "validation": NaN}', seed=3)
     damage(store, "status", "dome", seed=4)
-    (group,) = store.groups(["validation"])
+    (group,) = group_runs(store.scan()).values()
     assert (group.runs, group.failed, len(store.damage)) == (3, 1, 2)
 
 
@@ -350,7 +351,7 @@ def repeating(path):
 
 def test_rows_are_not_more_than_the_size_of_the_file_allows(tmp_path):
     repeating(path := tmp_path / "store.sqlite")
-    for read in (Store.rows, lambda store: store.groups([])):
+    for read in (Store.rows, lambda store: group_runs(store.scan())):
         with pytest.raises(ValueError, match=r"store\.sqlite is damaged: it has more rows than"):
             read(Store(path))
 
@@ -438,7 +439,7 @@ def test_a_store_that_may_not_be_written_can_be_read(mode, closed):
         with ordinary_user():
             store = Store(path)
             assert [row.job for row in store.rows()] == [make_job()]
-            assert (store.count(), len(store.groups(["validation"]))) == (1, 1)
+            assert (store.count(), len(group_runs(store.scan()))) == (1, 1)
             assert store.experiments() == {}
             with pytest.raises(ValueError, match=r"^Cannot open or write .*store\.sqlite"):
                 store.add(ended(make_job(seed=6)))
@@ -637,7 +638,7 @@ def test_only_one_of_two_processes_gets_a_job(tmp_path):
         taken = [_numbers(child) for child in children]
         assert sorted(taken[0] + taken[1]) == list(range(60))
         store = Store(path)
-        assert store.running() == 60
+        assert running(store) == 60
         every = [make_job(seed=seed) for seed in range(60)]
         assert store.claim(every) == []
         # A process that is gone gives way at once, the other one keeps what it has.
@@ -645,11 +646,11 @@ def test_only_one_of_two_processes_gets_a_job(tmp_path):
         freed, kept = taken[more], taken[1 - more]
         children[more].kill()
         children[more].wait()
-        assert store.running() == len(kept)
+        assert running(store) == len(kept)
         assert [job.seed for job in store.claim(every)] == sorted(freed)
-        assert store.running() == 60
+        assert running(store) == 60
         store.release()
-        assert store.running() == len(kept)
+        assert running(store) == len(kept)
 
 
 def _numbers(child):
@@ -662,10 +663,10 @@ def test_what_has_ended_cannot_be_claimed(store):
     done, not_done, open_ = every = [make_job(seed=seed) for seed in range(3)]
     assert store.claim(every) == every
     assert store.claim(every) == every  # a process may claim twice
-    assert store.running() == 3
+    assert running(store) == 3
     store.add(ended(done))
     store.add(failed(not_done))
-    assert store.running() == 1  # a row ends its claim
+    assert running(store) == 1  # a row ends its claim
     assert store.claim(every) == [open_]
 
 
@@ -701,9 +702,9 @@ def test_another_machines_claim_holds_until_it_is_old(store, monkeypatch, sign):
     mine, other = store.holders()
     assert (mine.claimant, mine.jobs) == (this_process(), 2)
     assert (other.claimant.host, other.jobs) == ("another machine", 1)
-    assert (store.claim([job]), store.running()) == ([], 3)
+    assert (store.claim([job]), running(store)) == ([], 3)
     monkeypatch.setattr("evengraph.lab.store.time", lambda: NOW - sign)
-    assert store.running() == 2
+    assert running(store) == 2
     assert store.claim([job]) == [job]
 
 
@@ -712,9 +713,9 @@ def test_release_leaves_what_others_hold_unless_told_otherwise(store):
     store.claim([mine])
     hold(store, theirs, socket.gethostname(), os.getppid(), NOW)  # alive
     hold(store, far, "another machine", os.getpid(), datetime.now().timestamp())
-    assert store.running() == 3
+    assert running(store) == 3
     assert store.release() == 1
-    assert store.running() == 2
+    assert running(store) == 2
     assert store.claim([mine, theirs, far]) == [mine]
     assert store.release(all_processes=True) == 3
     assert store.claim([theirs, far]) == [theirs, far]

@@ -1,18 +1,19 @@
 """Tables of stored runs."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
 from evengraph.lab.pages import (
     RUN_VALUES,
-    averaged_settings,
+    RunGroup,
     experiment_table,
+    group_runs,
     runs_table,
     selected_params,
 )
 from evengraph.lab.results import Cell, ExperimentResults
-from evengraph.lab.store import RunGroup
 from snapshots import check_snapshot
 from tiny_experiments import ended, failed, make_job, toy_job
 
@@ -63,11 +64,14 @@ def runs(store):
     rows.append(ended(make_job(seed=7, imbalance_fields=other), test=60))
     rows.append(failed(make_job(seed=8, imbalance_fields=other)))
     store.add(*rows)
-    several = RunGroup("cora, step", "unignn", 6, 0, [80.0] * len(RUN_VALUES), 3)
-    setting, means = "a_data_set_of_a_third_party, publicstep 3 0.1", [100.0] * 3 + [50.0, 12345.6]
-    long = RunGroup(setting, "a_[new]_method", 1, 0, means)
-    groups = [*store.groups(RUN_VALUES), several, several._replace(tried=1), long]
-    return drawn(runs_table(groups)) + "\n".join(averaged_settings(groups))
+    several = RunGroup(6, 0, [480.0] * len(RUN_VALUES), {"a", "b", "c"})
+    setting, sums = "a_data_set_of_a_third_party, publicstep 3 0.1", [100.0] * 3 + [50.0, 12345.6]
+    groups = group_runs(store.scan()) | {
+        ("cora, step", "unignn"): several,
+        ("cora, step", "unison"): replace(several, tried={"a"}),
+        (setting, "a_[new]_method"): RunGroup(1, 0, sums, {"a"}),
+    }
+    return drawn(runs_table(groups))
 
 
 def test_tables_are_shown_as_before(store):

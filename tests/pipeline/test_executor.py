@@ -34,7 +34,7 @@ from evengraph.pipeline.executor import (
     score,
 )
 from evengraph.splits import Natural, Step
-from tiny_experiments import ended, failed, figures, toy_job, wait_for
+from tiny_experiments import ended, failed, figures, running, toy_job, wait_for
 
 HERE = Executor()
 PROCESSES = Executor(workers=2)
@@ -73,7 +73,7 @@ def check_rows(path, told, expected):
     assert figures(rows) == figures(expected)
     assert figures(told) == figures(rows)
     assert len(told) == len(rows) == len(JOBS)
-    assert Store(path).running() == 0
+    assert running(Store(path)) == 0
 
 
 def test_runs_in_this_process_are_stored_and_told_of(expected):
@@ -103,7 +103,7 @@ def test_a_row_is_stored_before_it_is_told_of(path):
 
     def look(row):
         assert row.job.key in {one.job.key for one in store.rows()}
-        assert store.running() == 0
+        assert running(store) == 0
 
     run_all([toy_job(max_epochs=1), toy_job(max_epochs=1, seed=6)], path, on_row=look)
     assert len(store.rows()) == 2
@@ -124,7 +124,7 @@ def test_what_has_ended_or_another_process_is_at_is_left_alone(executor, path):
     rows = {row.job.key: row for row in store.rows()}
     assert rows.keys() == {over.key, broken.key, free.key}
     assert rows[over.key].outcome["validation"] == 12.5
-    assert store.running() == 1
+    assert running(store) == 1
 
 
 # Failures.
@@ -195,7 +195,7 @@ def test_a_worker_that_dies_over_a_run_twice_fails_it_and_the_rest_is_done(path)
     assert (rows[long.key].status, rows[long.key].reason) == ("failed", DIED)
     assert all(rows[job.key].done for job in short)
     assert sorted(row.job.key for row in told) == sorted(rows)
-    assert store.running() == 0
+    assert running(store) == 0
 
 
 # Ctrl-C.
@@ -210,7 +210,7 @@ def test_ctrl_c_outside_training_keeps_what_has_ended(path, monkeypatch):
     store = Store(path)
     assert [row.job.seed for row in store.rows()] == [5]
     assert len(told) == 1
-    assert store.running() == 0
+    assert running(store) == 0
     assert store.claim(jobs) == jobs[1:]
 
 
@@ -228,7 +228,7 @@ def test_a_run_that_ctrl_c_cut_short_is_not_stored(path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         run_all([toy_job(max_epochs=1, seed=s) for s in (5, 6, 7)], path)
     assert [row.job.seed for row in Store(path).rows()] == [5]
-    assert Store(path).running() == 0
+    assert running(Store(path)) == 0
 
 
 # Jobs side by side, as on a GPU; here they go one after the other.

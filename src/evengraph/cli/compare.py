@@ -19,7 +19,6 @@ from evengraph.cli.options import (
     Train,
     Val,
     column_options,
-    complete_methods,
 )
 
 if TYPE_CHECKING:
@@ -53,9 +52,7 @@ HELP = {
 def compare(
     data: Data,
     columns: Columns,
-    method: Annotated[
-        str | None, Option(help=HELP["method"], autocompletion=complete_methods)
-    ] = None,
+    method: Annotated[str | None, Option(help=HELP["method"])] = None,
     splits: Annotated[str | None, Option(help=HELP["splits"])] = None,
     split_name: Annotated[
         str | None, Option("--split", help=HELP["split"], rich_help_panel=BENCHMARKS)

@@ -8,7 +8,6 @@ import typer
 from rich.markup import escape
 
 from evengraph.cli.console import Command, Group, err, out
-from evengraph.cli.options import complete_data_set
 
 data_app = typer.Typer(cls=Group, no_args_is_help=True, help="List and fetch data sets.")
 
@@ -32,11 +31,7 @@ def data_list() -> None:
 
 
 @data_app.command("fetch", cls=Command)
-def data_fetch(
-    name: Annotated[
-        str, typer.Argument(help="Name of a data set.", autocompletion=complete_data_set)
-    ],
-) -> None:
+def data_fetch(name: Annotated[str, typer.Argument(help="Name of a data set.")]) -> None:
     """Download a data set into the cache, or show where it already is."""
     from evengraph.datasets import fetch
 

@@ -11,15 +11,12 @@ import typer
 from rich.markup import escape
 
 from evengraph.cli.console import out
-from evengraph.cli.options import complete_method
 
 SECTION = re.compile(r"^(Args|Shapes|Cost|Departs|Reference):$", flags=re.MULTILINE)
 
 
 def methods(
-    name: Annotated[
-        str | None, typer.Argument(help="Show this method in full.", autocompletion=complete_method)
-    ] = None,
+    name: Annotated[str | None, typer.Argument(help="Show this method in full.")] = None,
 ) -> None:
     """List the methods, or show one: idea, parameters, cost, what departs from its paper."""
     from evengraph.methods import METHODS, Method

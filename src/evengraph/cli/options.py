@@ -8,10 +8,8 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import wraps
-from glob import escape, glob
 from importlib.metadata import entry_points
 from importlib.resources import files
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from typer import Argument, Option
@@ -146,33 +144,6 @@ def parse_seconds(text: str) -> float:
     return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
 
 
-def complete_data_set(incomplete: str) -> list[str]:
-    return [name for name in data_sets() if name.startswith(incomplete)]
-
-
-def complete_data(incomplete: str) -> list[str]:
-    """Names of data sets, and paths."""
-    return complete_data_set(incomplete) + _paths(incomplete)
-
-
-def complete_method(incomplete: str) -> list[str]:
-    return [name for name in methods() if name.startswith(incomplete)]
-
-
-def complete_methods(incomplete: str) -> list[str]:
-    """The last name of a list such as `gcn,unignn`; no name twice."""
-    before, comma, last = incomplete.rpartition(",")
-    listed = before.split(",")
-    names = [name for name in (*methods(), *([] if comma else ["all"])) if name not in listed]
-    return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
-
-
-def complete_experiment(incomplete: str) -> list[str]:
-    """Names of experiments, and paths of others."""
-    names = [name for name in ("all", *experiments()) if name.startswith(incomplete)]
-    return names + _paths(incomplete, ".toml")
-
-
 def data_sets() -> list[str]:
     text = files("evengraph").joinpath("datasets", "datasets.toml").read_text(encoding="utf-8")
     plugins = entry_points(group="evengraph.datasets")
@@ -208,19 +179,6 @@ def split_names() -> list[str]:
     return re.findall(r'^    "(\w+)": [A-Z]', text, flags=re.M)
 
 
-def experiments() -> list[str]:
-    """Names of all experiments, those of the paper first."""
-    text = files("evengraph").joinpath("lab", "sources.py").read_text(encoding="utf-8")
-    tables = re.findall(r"^(?:EXPERIMENTS|BEYOND) = \((.*?)\)$", text, flags=re.M | re.S)
-    return re.findall(r'"(\w+)"', " ".join(tables))
-
-
-def _paths(incomplete: str, suffix: str = "") -> list[str]:
-    """Folders, and files with a suffix, that start so; hidden ones only if a dot is typed."""
-    found = sorted(glob(f"{escape(incomplete)}*"))
-    return [path for path in found if path.endswith(suffix) or Path(path).is_dir()]
-
-
 OWN_FILES = "Your own files"
 GENERAL = "Most used"
 ADVANCED = "Advanced"
@@ -240,7 +198,6 @@ Data = Annotated[
         help="A data set (evengraph data list), a folder with nodes.csv and edges.csv, a nodes "
         "table with --edges, a graph file (.graphml, .npz, .pt), or a packed graph.",
         metavar="DATA",
-        autocompletion=complete_data,
     ),
 ]
 HELP = {

@@ -28,7 +28,6 @@ from evengraph.cli.options import (
     Val,
     Workers,
     column_options,
-    complete_methods,
 )
 from evengraph.core.lazy import stays_on_disk, wing
 
@@ -67,9 +66,7 @@ HELP = {
 def run(
     data: Data,
     columns: Columns,
-    method: Annotated[
-        str | None, Option(help=HELP["method"], autocompletion=complete_methods)
-    ] = None,
+    method: Annotated[str | None, Option(help=HELP["method"])] = None,
     split_name: Annotated[
         str | None, Option("--split", help=HELP["split"], rich_help_panel=BENCHMARKS)
     ] = None,

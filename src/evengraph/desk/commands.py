@@ -16,13 +16,7 @@ from rich.markup import escape
 
 from evengraph.cli.console import err, out, print_notes, print_sentence, print_written
 from evengraph.cli.opening import check_names
-from evengraph.cli.options import (
-    Columns,
-    Data,
-    column_options,
-    complete_data,
-    complete_method,
-)
+from evengraph.cli.options import Columns, Data, column_options
 
 if TYPE_CHECKING:
     from evengraph.desk import LearningCurve, Suggestions
@@ -48,15 +42,11 @@ def suggest(
             help="A model folder that evengraph run --save wrote, or DATA as in run, with some "
             "nodes unlabelled.",
             metavar="MODEL_OR_DATA",
-            autocompletion=complete_data,
         ),
     ],
     columns: Columns,
     budget: Annotated[int, typer.Option(help="How many nodes to suggest.")] = 20,
-    strategy: Annotated[
-        str,
-        typer.Option(help="default, random or uncertainty."),
-    ] = "default",
+    strategy: Annotated[str, typer.Option(help="default, random or uncertainty.")] = "default",
     classes: Classes = None,
     known: Annotated[
         str | None, typer.Option(help="For a model: its tables, if they have moved.")
@@ -166,10 +156,7 @@ def desk(
             help="SQLite file for the labels. Default: named after DATA and the label column."
         ),
     ] = None,
-    method: Annotated[
-        str | None,
-        typer.Option(help="Method to train on the labels.", autocompletion=complete_method),
-    ] = None,
+    method: Annotated[str | None, typer.Option(help="Method to train on the labels.")] = None,
     time_limit: Annotated[
         str | None, typer.Option(help="Time limit of one training run of auto, such as 30s or 5m.")
     ] = None,

@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from evengraph.cli.console import StageLines, err, out, print_notes, print_written
 from evengraph.cli.opening import check_folder, written
-from evengraph.cli.options import COLUMN_HELP, Columns, column_options, complete_data
+from evengraph.cli.options import COLUMN_HELP, Columns, column_options
 
 if TYPE_CHECKING:
     from evengraph.disk.packed_graph import Progress
@@ -31,7 +31,6 @@ def pack(
             help="Nodes table and edges table (Parquet or CSV; files, folders or patterns such as "
             "'nodes-*.parquet'), or DATA as in other commands.",
             metavar="NODES [EDGES]",
-            autocompletion=complete_data,
         ),
     ],
     columns: Columns,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -13,23 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
 from evengraph.cli.console import err, out, print_notes, print_written, typed_command
-from evengraph.cli.options import (
-    Device,
-    complete_data_set,
-    complete_experiment,
-    complete_method,
-    complete_methods,
-)
+from evengraph.cli.options import Device
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,6 +28,10 @@ if TYPE_CHECKING:
 
 LINE_EVERY = 15.0  # seconds, without a terminal
 QUIET_WAIT = 10.0  # seconds for which another process is waited for without a word
+SEVERAL_SETTINGS = (
+    "Runs of several settings have no mean here: it would count settings that were tried and not "
+    "selected. evengraph reproduce and evengraph report show the selected one, --export every run."
+)
 
 
 def reproduce(
@@ -51,7 +41,6 @@ def reproduce(
             help="table1, table2, table3, figure2 or all; beyond the paper: newer, publicstep, "
             "publicraw, unreal, natural, readings, budget, control, machines, starts, successor, "
             "parts, portfolio, ties, heavyraw or heavyscaled; or a TOML file.",
-            autocompletion=complete_experiment,
         ),
     ],
     quick: Annotated[
@@ -62,9 +51,7 @@ def reproduce(
     ] = None,
     methods: Annotated[
         str | None,
-        typer.Option(
-            "--method", help="Only these, such as gcn,unignn.", autocompletion=complete_methods
-        ),
+        typer.Option("--method", help="Only these, such as gcn,unignn."),
     ] = None,
     setups: Annotated[
         str | None,
@@ -141,16 +128,15 @@ def _run_experiments(
     if release:
         err.print(f"{store.release(all_processes=True)} runs of other processes are released.")
     _print_names((spec.name for spec in specs), path)
-    failed: list[Row] = []
     stopped = False
     try:
-        with _display(store, failed) as (on_row, on_round):
+        with _Display() as display:
             reproduce(
                 specs,
                 store,
                 partial(run_stored, store=path, executor=executor),
-                on_row=on_row,
-                on_round=on_round,
+                on_row=display.on_row,
+                on_round=display.on_round,
                 on_wait=partial(_print_holders, waited={}),
             )
     except KeyboardInterrupt:
@@ -159,6 +145,7 @@ def _run_experiments(
     experiments = {results.name: results for results in loaded}
     _print_tables(experiments[spec.name] for spec in specs)
     print_notes(store.damage, err)
+    failed = display.failed
     for row in failed[:10]:
         _print_failure(row, METHODS[row.job.method].title, err)
     if len(failed) > 10:
@@ -188,37 +175,29 @@ def _print_holders(holders: Sequence[Holder], waited: dict[Claimant, float]) -> 
         err.print(escape(f"{line} If it is dead, stop and add --release."), soft_wrap=True)
 
 
-@contextmanager
-def _display(
-    store: Store, failed: list[Row]
-) -> Iterator[tuple[Callable[[Row], None], Callable[[int], None]]]:
-    columns = (
-        TextColumn("runs"),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[running]} running"),
-        TextColumn("[red]{task.fields[failed]}[/] failed"),
-        TimeElapsedColumn(),
-        TextColumn("[dim]left"),
-        TimeRemainingColumn(),
-    )
-    printed = perf_counter()
-    with Progress(*columns, console=err, transient=True, refresh_per_second=4) as progress:
-        bar = progress.add_task("runs", total=None, running=0, failed=0)
+class _Display(ExitStack):
+    """Counts the runs of each round: by a bar on a terminal, elsewhere by a line at times."""
 
-        def on_round(missing: int) -> None:
-            progress.update(bar, total=progress.tasks[0].completed + missing)
+    def __init__(self) -> None:
+        super().__init__()
+        self.failed: list[Row] = []
+        self.done, self.total, self.printed = 0, 0, perf_counter()
+        self.count: Callable[[], None] = lambda: None
 
-        def on_row(row: Row) -> None:
-            nonlocal printed
-            if not row.done:
-                failed.append(row)
-            progress.update(bar, advance=1, running=store.running(), failed=len(failed))
-            if not err.is_terminal and perf_counter() - printed > LINE_EVERY:
-                printed, task = perf_counter(), progress.tasks[0]
-                err.print(f"{task.completed:.0f} of {task.total:.0f} runs, {len(failed)} failed")
+    def on_round(self, missing: int) -> None:
+        from evengraph.training.loop import count_bar
 
-        yield on_row, on_round
+        self.close()
+        self.total = self.done + missing
+        self.count = self.enter_context(count_bar("runs", missing))
+
+    def on_row(self, row: Row) -> None:
+        self.failed += [] if row.done else [row]
+        self.done += 1
+        self.count()
+        if not err.is_terminal and perf_counter() - self.printed > LINE_EVERY:
+            self.printed = perf_counter()
+            err.print(f"{self.done} of {self.total} runs, {len(self.failed)} failed")
 
 
 def _open(path: Path) -> Store:
@@ -231,15 +210,11 @@ def _open(path: Path) -> Store:
 
 def results(
     store: Annotated[Path, typer.Argument(help="SQLite file written by reproduce.")],
-    dataset: Annotated[
-        str | None, typer.Option(help="Only this graph.", autocompletion=complete_data_set)
-    ] = None,
+    dataset: Annotated[str | None, typer.Option(help="Only this graph.")] = None,
     imbalance: Annotated[
         str | None, typer.Option("--split", help="Only this split protocol.")
     ] = None,
-    method: Annotated[
-        str | None, typer.Option(help="Only this method.", autocompletion=complete_method)
-    ] = None,
+    method: Annotated[str | None, typer.Option(help="Only this method.")] = None,
     seed: Annotated[int | None, typer.Option(help="Only this seed.")] = None,
     status: Annotated[str | None, typer.Option(help="done or failed.")] = None,
     to: Annotated[
@@ -247,18 +222,20 @@ def results(
     ] = None,
 ) -> None:
     """List the runs in a store, or export them."""
-    from evengraph.lab.pages import RUN_VALUES, averaged_settings, export_runs, runs_table
+    from evengraph.lab.pages import export_runs, group_runs, runs_table
 
     opened = _open(store)
     filters: Any = {"dataset": dataset, "imbalance": imbalance, "method": method, "seed": seed}
+    filters["status"] = status
     if not opened.count():
         raise ValueError(f"The store {store} holds no runs.")
     if to is not None:
-        count = export_runs(opened.rows(status=status, **filters), to)
+        count = export_runs(opened.rows(**filters), to)
         out.print(f"wrote {escape(str(to))}: {count} runs", soft_wrap=True)
-    elif groups := opened.groups(RUN_VALUES, status=status, **filters):
+    elif groups := group_runs(opened.scan(**filters)):
         out.print(runs_table(groups))
-        print_notes(averaged_settings(groups))
+        if any(len(group.tried) > 1 for group in groups.values()):
+            print_notes([SEVERAL_SETTINGS])
         if status != "done":
             for row in opened.scan(**filters | {"status": "failed"}):
                 _print_failure(row, row.job.method, out)

@@ -6,8 +6,10 @@ The page loads nothing. Its only script copies the command.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +42,7 @@ from evengraph.lab.results import (
     table_csv,
     variant_gaps,
 )
-from evengraph.lab.store import Row, RunGroup, Store
+from evengraph.lab.store import Row, Store
 from evengraph.metrics.registry import HEADLINE, METRICS
 from evengraph.report import page
 from evengraph.report.charts import (
@@ -334,9 +336,6 @@ def _named(store: Store) -> Iterator[None]:
         ) from error
 
 
-RUN_VALUES = (*(f"metrics.{name}" for name in HEADLINE), "validation", "seconds")
-
-
 def experiment_table(results: ExperimentResults) -> TerminalTable:
     """Mean and deviation over seeds of every cell, with the published mean beside it."""
     main, *others = TITLES.values()
@@ -365,26 +364,50 @@ def selected_params(results: ExperimentResults) -> list[str]:
     ]
 
 
-def averaged_settings(groups: Sequence[RunGroup]) -> list[str]:
-    """A sentence where a method has runs of several settings."""
-    if all(group.tried == 1 for group in groups):
-        return []
-    return [
-        "Runs of several settings have no mean here: it would count settings that were tried and "
-        "not selected. evengraph reproduce and evengraph report show the selected one, --export "
-        "every run."
-    ]
+RUN_VALUES = (*HEADLINE, "validation", "seconds")
 
 
-def runs_table(groups: Sequence[RunGroup]) -> TerminalTable:
+@dataclass
+class RunGroup:
+    """Runs of one method in one setting."""
+
+    runs: int = 0
+    failed: int = 0
+    sums: list[float] = field(default_factory=lambda: [0.0] * len(RUN_VALUES))
+    tried: set[str] = field(default_factory=set)  # their parameters, such as those of a grid
+
+
+def group_runs(rows: Iterable[Row]) -> dict[tuple[str, str], RunGroup]:
+    """Count runs and add their `RUN_VALUES`, by setting and method."""
+    groups: dict[tuple[str, str], RunGroup] = {}
+    for row in rows:
+        job = row.job
+        varied = (job.imbalance_fields.get(name) for name in ("minority", "ratio"))
+        words = [job.imbalance, *(str(value) for value in varied if value is not None)]
+        group = groups.setdefault((f"{job.dataset}, {' '.join(words)}", job.method), RunGroup())
+        group.tried.add(job.stem)
+        group.runs += 1
+        group.failed += not row.done
+        if row.done:
+            outcome = dict(row.outcome.items())
+            found = [(outcome["metrics"] | outcome).get(name) for name in RUN_VALUES]
+            values = (v if isinstance(v, int | float) else math.nan for v in found)
+            group.sums = [sum(pair) for pair in zip(group.sums, values, strict=True)]
+    return groups
+
+
+def runs_table(groups: Mapping[tuple[str, str], RunGroup]) -> TerminalTable:
     """Means of `RUN_VALUES`, one line per method under its setting."""
     table = plain_table(["method"], ("runs", "failed", *TITLES.values(), "val", "seconds"))
-    for setting in dict.fromkeys(group.setting for group in groups):
+    for setting in dict.fromkeys(setting for setting, _ in groups):
         table.add_row(f"[bold]{escape(setting)}[/]")
-        for group in (group for group in groups if group.setting == setting):
-            means = ["" if mean is None else f"{mean:.1f}" for mean in group.means]
-            name = f"  {escape(group.method)}"
-            if group.tried > 1:
-                name, means[:-1] = f"{name}, {group.tried} settings", [DASH] * (len(means) - 1)
+        for (of, method), group in groups.items():
+            if of != setting:
+                continue
+            done = group.runs - group.failed
+            means = [f"{one / done:.1f}" if done and one == one else "" for one in group.sums]
+            name = f"  {escape(method)}"
+            if len(group.tried) > 1:  # a mean would count what was tried and not selected
+                name, means[:-1] = f"{name}, {len(group.tried)} settings", [DASH] * (len(means) - 1)
             table.add_row(name, str(group.runs), str(group.failed), *means)
     return table

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from evengraph.core.errors import one_line_errors, short, unknown
+from evengraph.core.errors import listed, one_line_errors, unknown
 from evengraph.core.files import read_settings
 from evengraph.core.schema import SchemaError, read
 from evengraph.datasets.loading import lookup
@@ -26,11 +26,9 @@ from evengraph.pipeline.parameters import (
 )
 from evengraph.splits import SPLITS
 
-MOST_VALUES = 10_000  # of one parameter
 MOST_RUNS = 1_000_000  # of an experiment: a line of its file can stand for billions
 MOST_PARTS = 100  # of a dotted key: to parse one takes memory that grows with their square
 MOST_QUOTED_PARTS = 10  # between which the others are counted
-MOST_TEXT = 1000
 _NO_KEY = re.compile(r"[^\w.\s\"'-]")
 _AFTER_QUOTE = re.compile(r"""["'][ \t]*\.[ \t]*[\w"'-]""")  # a quoted part may hold any character
 
@@ -88,17 +86,13 @@ class Spec:
         matching = [s for s in self.setups if not setups or any(part in s.name for part in setups)]
         if not matching:
             allowed = ", ".join(setup.name for setup in self.setups)
-            raise ValueError(
-                f"No setting of {self.name} matches {', '.join(setups)[:MOST_TEXT]}: {allowed}."
-            )
+            raise ValueError(f"No setting of {self.name} matches {listed(setups)}: {allowed}.")
         wanted = [e for e in self.entries if not methods or e.method in methods]
         bases = {entry.like for entry in wanted}
         entries = [e for e in self.entries if e in wanted or e.label in bases]
         if not entries:
             allowed = ", ".join(dict.fromkeys(entry.method for entry in self.entries))
-            raise ValueError(
-                f"{self.name} has none of {', '.join(methods)[:MOST_TEXT]}; it has {allowed}."
-            )
+            raise ValueError(f"{self.name} has none of {listed(methods)}; it has {allowed}.")
         if seeds:
             entries = [replace(entry, more_seeds=()) for entry in entries]
         return replace(self, setups=matching, entries=entries, seeds=seeds or self.seeds)
@@ -197,7 +191,7 @@ def _spec(parts: _File, name: str) -> Spec:
             raise SchemaError("must not be empty", table)
     spec = Spec(
         name=name,
-        title=_text(parts.title or name, "title"),
+        title=parts.title or name,
         draws=parts.draws,
         seeds=_seeds(parts.seeds, "seeds"),
         setups=[_setup(part, index) for index, part in enumerate(parts.setup)],
@@ -256,7 +250,7 @@ def _entry(part: _Method, shared: Fields, index: int) -> Entry:
         table = getattr(part, name)
         values = {k: [v] for k, v in table.items()} if name == "fields" else table
         _check_values(METHODS[method], values, *path, name)
-    label = _text(METHODS[method].title if part.label is None else part.label, *path, "label")
+    label = METHODS[method].title if part.label is None else part.label
     if not label.strip():
         raise SchemaError("must not be empty", *path, "label")
     return Entry(
@@ -266,10 +260,10 @@ def _entry(part: _Method, shared: Fields, index: int) -> Entry:
         fields=part.fields,
         grid=part.grid,
         vary=part.vary,
-        like=_text(part.like, *path, "like"),
+        like=part.like,
         presets=part.presets,
         more_seeds=_seeds(part.more_seeds, *path, "more_seeds"),
-        note=_text(part.note, *path, "note"),
+        note=part.note,
     )
 
 
@@ -279,15 +273,9 @@ def _check_values(kind: type[Method], table: Mapping[str, Sequence[Any]], *path:
             check_field(kind, name)
             if not values:
                 raise ValueError(f"{name} must be a list of values")
-            _check_count(name, len(values))
             for option in values:
                 check_type(kind, name, option)
                 kind(**renamed_params(kind, {name: option}))
-
-
-def _check_count(name: str, count: int) -> None:
-    if count > MOST_VALUES:
-        raise ValueError(f"{name} must be at most {MOST_VALUES} values, got {count}")
 
 
 def _quick(spec: Spec, part: _Small) -> Spec:
@@ -313,11 +301,4 @@ def _seeds(value: Any, *path: str | int) -> list[int]:
         is_list = isinstance(value, list) and (bool(value) or path[-1] == "more_seeds")
         if value != () and not (is_list and all(type(s) is int and 0 <= s < 2**32 for s in value)):
             raise ValueError('seeds must be "5-7" or [5, 6, 7], below 2^32')
-        _check_count("seeds", len(value))
         return list(dict.fromkeys(value))
-
-
-def _text(value: str, *path: str | int) -> str:
-    if len(value) > MOST_TEXT:
-        raise SchemaError(f"must have at most {MOST_TEXT} characters, got {short(value)}", *path)
-    return value

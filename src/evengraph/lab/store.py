@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import socket
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
@@ -135,23 +134,6 @@ class Row:
         }
 
 
-class RunGroup(NamedTuple):
-    """Runs of one method in one setting."""
-
-    setting: str
-    method: str
-    runs: int
-    failed: int
-    means: Sequence[float | None]  # None if a run that is done has no such value
-    tried: int = 1  # parameters of the method, such as those of a grid
-
-
-def setting_name(dataset: str, imbalance: str, params: Mapping[str, Any]) -> str:
-    """Data set and split protocol of runs, such as `cora, step 3 0.1`."""
-    varied = (params.get(name) for name in ("minority", "ratio"))
-    return f"{dataset}, {' '.join([imbalance, *(str(v) for v in varied if v is not None)])}"
-
-
 def _normalize(params: Mapping[str, Any]) -> dict[str, Any]:
     """Turn integral floats into integers: 1 and 1.0 are the same parameter."""
     return {
@@ -249,36 +231,6 @@ def _parsed(name: str, text: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DamagedRowError(f"{name} is not a JSON object")
     return value
-
-
-def _condition(filters: Mapping[str, Any]) -> tuple[str, list[Any]]:
-    wanted = {name: value for name, value in filters.items() if value is not None}
-    return " AND ".join(f"{name} = ?" for name in wanted) or "1", list(wanted.values())
-
-
-def _select_values(columns: str, where: str, paths: Sequence[str]) -> str:
-    """Columns, status and values in the outcome of rows that can be read, in their order.
-
-    SQLite finds the values: to make rows of many thousand runs takes many times longer. It cannot
-    read NaN and Infinity, which Python writes; these are NULL.
-    """
-    without_nan = "outcome"
-    for word in ("-Infinity", "Infinity", "NaN"):
-        without_nan = f"replace({without_nan}, '{word}', 'null')"
-    score = "json_type(text, '$.validation')"
-    values = ", ".join([columns, "status", *(f"json_extract(text, '$.{path}')" for path in paths)])
-    # a LIMIT keeps SQLite from merging the queries, and from computing a value for each of its uses
-    return f"""
-    SELECT {values} FROM (
-        SELECT {columns}, status, NOT json_valid(outcome) AS has_nan,
-            CASE WHEN json_valid(outcome) THEN outcome ELSE {without_nan} END AS text
-        FROM runs WHERE {where} AND status IN ('done', 'failed') ORDER BY rowid LIMIT -1
-    ) WHERE CASE WHEN json_valid(text) THEN json_type(text) = 'object' AND (
-        status = 'failed' OR (json_type(text, '$.metrics') = 'object' AND (
-            {score} IN ('integer', 'real') OR (has_nan AND {score} = 'null')
-        ))
-    ) ELSE 0 END
-    """
 
 
 # Processes.
@@ -390,10 +342,11 @@ class Store:
 
     def scan(self, *, parts: Sequence[str] = (), **filters: Any) -> Iterator[Row]:
         """Read rows one by one, as `rows` does; damaged ones are left out, and told in `damage`."""
-        reader, (where, values) = _RowReader(parts), _condition(filters)
+        wanted = {name: value for name, value in filters.items() if value is not None}
+        reader, where = _RowReader(parts), " AND ".join(f"{name} = ?" for name in wanted)
         with self._file.read() as base:
-            query = f"SELECT {_COLUMNS} FROM runs WHERE {where} ORDER BY rowid"
-            for columns in base.execute(query, values):
+            query = f"SELECT {_COLUMNS} FROM runs WHERE {where or 1} ORDER BY rowid"
+            for columns in base.execute(query, list(wanted.values())):
                 row = self._row(columns, reader)
                 if row is not None:
                     yield row
@@ -404,45 +357,6 @@ class Store:
         except DamagedRowError as error:
             self._damage[f"Row {columns[0]!s:.40} of {self.path} is damaged: {error}."] = None
             return None
-
-    def groups(self, paths: Sequence[str], **filters: Any) -> list[RunGroup]:
-        """Numbers of runs and means of values such as `metrics.macro_f1`, by setting and method."""
-        where, values = _condition(filters)
-        numbers: Counter[tuple[Any, ...]] = Counter()  # of runs, by what defines a job and status
-        sums: dict[tuple[Any, ...], list[float | None]] = {}
-        with self._file.read() as base:
-            query = _select_values(", ".join(_JOB_FIELDS[:5]), where, paths)
-            for row in base.execute(query, values):
-                numbers[row[:6]] += 1
-                pairs = zip(sums.get(row[:6], [0.0] * len(paths)), row[6:], strict=True)
-                sums[row[:6]] = [None if None in pair else sum(pair) for pair in pairs]
-            (count,) = base.execute(f"SELECT count(key) FROM runs WHERE {where}", values).fetchone()
-        found: dict[tuple[str, str], list[tuple[Any, ...]]] = {}
-        for key, number in numbers.items():
-            with suppress(DamagedRowError):
-                dataset, imbalance, params, method = (
-                    _check(name, part, str)
-                    for name, part in zip(_JOB_FIELDS, key[:4], strict=False)
-                )
-                setting = setting_name(dataset, imbalance, _parsed("imbalance_fields", params))
-                found.setdefault((setting, method), []).append(key)
-                count -= number
-        if count:
-            for _ in self.scan(**filters):
-                pass  # tells damaged rows
-        groups = []
-        for (setting, method), keys in found.items():
-            done = [key for key in keys if key[5] == "done"]
-            runs, succeeded = (sum(numbers[key] for key in part) for part in (keys, done))
-            columns = zip(*(sums[key] for key in done), strict=True)
-            means = [None if None in column else sum(column) / succeeded for column in columns]
-            # settings of one name may differ in other parameters of their protocol
-            tried = Counter(params for params, _ in {(key[2], key[4]) for key in keys})
-            means = means or [None] * len(paths)
-            groups.append(
-                RunGroup(setting, method, runs, runs - succeeded, means, max(tried.values()))
-            )
-        return groups
 
     def count(self) -> int:
         with self._file.read() as base:
@@ -517,6 +431,3 @@ class Store:
             if Claimant(host, process).alive(seen=seen, now=time()):
                 claims.setdefault(Claimant(host, process), []).append(seen)
         return [Holder(claimant, max(seen), len(seen)) for claimant, seen in claims.items()]
-
-    def running(self) -> int:
-        return sum(holder.jobs for holder in self.holders())
