@@ -99,17 +99,23 @@ def reviews() -> Any:
     return table.assign(**counts).drop(columns=["user", "product"]), pd.concat(links)
 
 
-def one_sided(folder: Path) -> list[str]:
-    """Items of features.json that only partners have, or only others, beyond chance."""
+def twitch(folder: Path, label: str) -> tuple[Any, Any]:
+    """Streamers with the items of features.json, without those that only one class has by far."""
     import pandas as pd
 
-    partner = pd.read_csv(folder / "target.csv").set_index("new_id")["partner"]
-    lists = pd.Series(json.loads((folder / "features.json").read_text())).explode().dropna()
-    pairs = lists.reset_index().drop_duplicates()
-    groups = partner.loc[pairs["index"].astype(int)].groupby(pairs[0].to_numpy())
-    shares, counts = groups.mean(), groups.size()
-    chance = np.where(shares == 1, partner.mean(), 1 - partner.mean()) ** counts
-    return [f"features.json={item}" for item in counts[shares.isin([0, 1]) & (chance < 1e-6)].index]
+    nodes, edges = (pd.read_csv(folder / name) for name in ("target.csv", "edges.csv"))
+    lists = pd.Series(json.loads((folder / "features.json").read_text()))
+    lists.index = lists.index.astype(int)
+    items = lists.explode().dropna()
+    if label == "partner":
+        partner = nodes.set_index("new_id")["partner"]
+        pairs = items.reset_index().drop_duplicates()
+        groups = partner.loc[pairs["index"]].groupby(pairs[0].to_numpy())
+        shares, counts = groups.mean(), groups.size()
+        chance = np.where(shares == 1, partner.mean(), 1 - partner.mean()) ** counts
+        items = items[~items.isin(counts[shares.isin([0, 1]) & (chance < 1e-6)].index)]
+    lists = items.groupby(level=0).agg(list)
+    return nodes.assign(**{"features.json": nodes["new_id"].map(lists)}), edges
 
 
 def read(name: str) -> Any:
@@ -122,9 +128,8 @@ def read(name: str) -> Any:
         graph = eg.from_frames(*reviews(), label="spam").graph
     elif name in TWITCH:
         place, label = name.rsplit("-", 1)
-        folder = Path(os.environ["EVENGRAPH_DATA"]) / place
-        edges, drop = folder / "edges.csv", one_sided(folder) if label == "partner" else []
-        graph = eg.open_graph(folder / "target.csv", edges=edges, label=label, drop=drop).graph
+        tables = twitch(Path(os.environ["EVENGRAPH_DATA"]) / place, label)
+        graph = eg.from_frames(*tables, label=label).graph
     else:
         graph = eg.load(name)
     sizes = graph.y.bincount()

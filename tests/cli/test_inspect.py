@@ -121,11 +121,9 @@ def test_a_folder_with_usual_names_needs_no_more_than_was_given(shop, capsys):
     assert found == run  # account is found by the edges
 
 
-def test_lists_and_several_edges_tables_reach_predict(raw, capsys):
-    lists = {node: [f"game {node % 7}"] for node in range(90)}
-    (raw / "games.json").write_text(json.dumps(lists))
+def test_several_edges_tables_reach_predict(raw, capsys):
     (raw / "calls.csv").write_text((raw / "follows.csv").read_text())
-    given = [*GIVEN[:2], "follows.csv,calls.csv", *GIVEN[3:], *ENDS, "--lists", "games.json"]
+    given = [*GIVEN[:2], "follows.csv,calls.csv", *GIVEN[3:], *ENDS]
     run, predict, _ = commands(*given, capsys=capsys)
     assert call(*run[1:], *LOGISTIC) == 0
     assert call(*predict[1:]) == 0
@@ -146,21 +144,6 @@ def test_data_sets_and_their_json(capsys):
     ]
     assert call("inspect", "toy", "--json") == 0
     assert json.loads(capsys.readouterr().out)["commands"][0] == "evengraph run toy"
-
-
-def test_items_that_copy_the_label_are_named_and_dropped(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "own").mkdir()
-    rows = "".join(f"{i},{i % 10 > 0}\n" for i in range(300))
-    (tmp_path / "own" / "nodes.csv").write_text(f"id,kind\n{rows}")
-    lists = {i: ["n" if i % 10 else "y", f"p{i % 7}", f"q{i % 11}"] for i in range(300)}
-    (tmp_path / "own" / "features.json").write_text(json.dumps(lists))
-    ends = "".join(f"{i},{i + 1}\n" for i in range(299))
-    (tmp_path / "own" / "edges.csv").write_text(f"source,target\n{ends}")
-    run, _, compare = commands("own", "--label", "kind", capsys=capsys)
-    assert run[run.index("--drop") + 1] == "features.json=n,features.json=y"
-    assert compare[-2:] == ["--metric", "positive_average_precision"]
-    assert call(*run[1:-2], "--method", "logistic", "--splits", "5-5") == 0
 
 
 def test_what_is_replaced_is_said(shop, capsys):

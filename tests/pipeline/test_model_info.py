@@ -567,8 +567,8 @@ def test_training_tables_are_found_or_asked_for(info, tmp_path):
         training_paths(info)
     nodes.touch()
     edges.touch()
-    unset = {"tables": None, "lists": None}
-    assert training_paths(info) == {"data": str(nodes), "edges": str(edges)} | unset
+    found = {"data": str(nodes), "edges": str(edges), "tables": None}
+    assert training_paths(info) == found
     comma = tmp_path / "a,b.csv"
     comma.touch()
     info = ModelInfo(trained_on=TrainedOn(str(nodes), {"edges": str(comma)}))

@@ -9,7 +9,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import torch
 from rich.console import Console
 
 import evengraph as eg

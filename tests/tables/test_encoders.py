@@ -41,7 +41,6 @@ from evengraph.tables.encoders import (
     fit_number,
     from_dict,
     is_heavy_tailed,
-    without_item,
 )
 from evengraph.tables.feature_encoder import pagerank, structural_features
 from evengraph.tables.text import (
@@ -617,16 +616,6 @@ def test_vectors_are_scaled_together():
     assert describe_encoders([encoder]) == ["Column 'v': vectors of 3 numbers, scaled together."]
     assert isinstance(fit_column(pd.Series([[1, 0, 0], [0, 1, 0]] * 9, name="v"), "t"), Vector)
     assert isinstance(fit_column(pd.Series([[1, 2, 3], [2, 3, 4]] * 9, name="v"), "t"), Items)
-
-
-@pytest.mark.parametrize(
-    "cells", [["a;b", None, "b", "b;a", "a"], ['["a", "b"]', None, '["b"]', "[]", '["a"]']]
-)
-def test_an_item_is_left_out(cells):
-    values = pd.Series(cells, name="tags", index=[5, 6, 7, 8, 9])
-    found = without_item(values, "t", "b")
-    assert found.index.tolist() == [5, 6, 7, 8, 9]
-    assert found.tolist()[:3] == [["a"], [], []]
 
 
 BITS = (np.random.default_rng(0).random((40, 60)) < 0.2).astype(int)

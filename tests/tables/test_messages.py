@@ -14,11 +14,11 @@ from evengraph.core.errors import ArgumentError
 from evengraph.tables import FeatureEncoder, from_frames, from_matrix, from_networkx, read_table
 from evengraph.tables.cells import column_kind, date_form, to_numbers
 from evengraph.tables.columns import encode_labels, read_times
-from evengraph.tables.encoders import Vector, fit_column, from_dict, without_item
+from evengraph.tables.encoders import Vector, fit_column, from_dict
 from evengraph.tables.graph_files import read_npz, read_pyg
 from evengraph.tables.notes import Notes
 from evengraph.tables.open import open_graph
-from evengraph.tables.read import attach_lists, csv_header
+from evengraph.tables.read import csv_header
 
 PATH = np.array([[0, 1, 1, 2], [1, 0, 2, 1]])
 X = torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]])
@@ -104,13 +104,6 @@ def torch_file(make):
     return call
 
 
-def lists(content):
-    def attach(path):
-        return attach_lists(pd.DataFrame({"id": [1]}), path, None, lambda: "id")
-
-    return file("features.json", content, attach)
-
-
 CASES = [
     # files of tables
     (file("t.csv", b""), "t.csv is empty."),
@@ -136,19 +129,6 @@ CASES = [
     (lambda folder: read_table(folder / "nodes.csv" / ".."), "cannot be read as a table"),
     (file("t.csv", " \n", csv_header), "t.csv is empty"),
     (file("t.csv.gz", "a,b\n", csv_header), "t.csv.gz cannot be unpacked"),
-    # files of lists
-    (lists('{"0": [[1]]}'), "list of node '0' must hold numbers and text alone"),
-    (lists('{"0": [{"a": 1}]}'), "list of node '0' must hold numbers and text alone"),
-    (lists('{"0": ["\\ud800"]}'), "is not JSON: half of a surrogate pair is no character"),
-    (lists('{"0": ' + "[" * 10**5), "features.json is not JSON: it is nested too deeply"),
-    (lists('{"0": [' + "9" * 5000 + "]}"), "is not JSON: Exceeds the limit"),
-    (lists('{"' + "x" * 500 + '": 1}'), "xxx... holds 1; expected a list"),
-    (lists("[1]"), "must be an object of nodes and lists, such as"),
-    (lists("{}"), "must be an object of nodes and lists, such as"),
-    (lists('{"10": [1'), "is not JSON"),
-    (lists('{"10": [1], "11": 5}'), "node '11' holds 5; expected a list, as in"),
-    (lists(""), "features.json is empty"),
-    (folder_with(options={"lists": "/none.json"}), "none.json does not exist"),
     # folders and paths
     (folder_with(options={"label": "topic"}), "nodes.csv has no column 'topic'; its columns are:"),
     (folder_with(edges_csv=EDGES + "ann,zoe\n"), "edges.csv, column 'target', row 3 names 'zoe'"),
@@ -273,7 +253,6 @@ CASES = [
     (column([0.5, 1.5], [0.5, None]), "column 'n', row 2 holds a list in which an item is not"),
     (column([0.5, np.inf], [0.5, 1]), "column 'n', row 1 holds a list in which an item is not"),
     (column([1e200, 1.0], [2.0, 1.0], use=Vector.fit), "holds a vector with a number above"),
-    (column("a;b", "b", "a", use=without_item, item="d"), "no list holds the item 'd'"),
     (later(['["a"]', '["a", "b"]', '["b"]'] * 3, {"n": ["[]", "[a"]}), "row 2 holds '[a'; expecte"),
     (later(["[1, 2]", "[1]", "[2]"] * 9, {"n": ["[1],[2]"]}), "row 1 holds '[1],[2]'; expected a"),
     # stored encoders

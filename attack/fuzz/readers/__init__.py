@@ -7,7 +7,7 @@ from attack.fuzz.readers.models import Model
 from attack.fuzz.readers.packed import Cache, Packed
 from attack.fuzz.readers.requests import Request
 from attack.fuzz.readers.schemas import Schemas
-from attack.fuzz.readers.tables import Csv, Graphml, Gzip, JsonLines, Lists, Parquet
+from attack.fuzz.readers.tables import Csv, Graphml, Gzip, JsonLines, Parquet
 
 READERS = {
     kind.name: kind()
@@ -16,7 +16,6 @@ READERS = {
         Torch,
         Csv,
         JsonLines,
-        Lists,
         Gzip,
         Parquet,
         Graphml,

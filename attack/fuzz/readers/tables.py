@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from attack.fuzz.mutations import VALUES, mutate_bytes, mutate_json
+from attack.fuzz.mutations import VALUES, mutate_json
 from attack.fuzz.readers.base import NODES, Reader
 from evengraph.tables.open import read_tables
 
@@ -101,26 +101,6 @@ class JsonLines(Tables):
         rows = [json.loads(line) for line in file.read_text().splitlines()]
         file.write_text("\n".join(map(json.dumps, mutate_json(stream, rows))))
         return None
-
-
-class Lists(Tables):
-    """features.json beside the tables."""
-
-    name = "lists"
-    is_text = True
-
-    def prepare(self, folder):
-        Csv().prepare(folder)
-        for own in folder.iterdir():
-            lists = {str(i): [i % 5, i % 7, 9] for i in range(ROWS)}
-            (own / "features.json").write_text(json.dumps(lists))
-
-    def change(self, stream, path):
-        file = path / "features.json"
-        if stream.random() < 0.5:
-            file.write_bytes(mutate_bytes(stream, file.read_bytes()))
-        else:
-            file.write_text(json.dumps(mutate_json(stream, json.loads(file.read_text()))))
 
 
 class Gzip(Csv):

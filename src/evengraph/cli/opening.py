@@ -200,7 +200,7 @@ def next_commands(
                 name = getattr(tables.columns, role)
                 if name and not is_usual(role, name):
                     options.setdefault(role, name)
-        known = {*tables.encoder.input_columns, *tables.encoder.item_names}
+        known = tables.encoder.input_columns
         leaks = [leak.column for leak in inspection.leaks if leak.column in known]
         leaks = [column for column in leaks if "," not in column]  # which --drop can name
         if leaks:
@@ -232,9 +232,9 @@ def option_words(options: Mapping[str, Any]) -> list[str]:
 
 
 def predict_words(data: str, columns: Columns) -> list[str]:
-    """DATA of `predict` that names the same graph, with its lists; empty for a packed graph."""
+    """DATA of `predict` that names the same graph; empty for a packed graph."""
     if is_packed(Path(data).expanduser()):
         return []
     edges = [columns["edges"]] if "edges" in columns else []
-    names = [name for name in ("tables", "lists") if name in columns]
-    return [data, *edges, *(word for name in names for word in (f"--{name}", columns[name]))]
+    tables = ["--tables", columns["tables"]] if "tables" in columns else []
+    return [data, *edges, *tables]

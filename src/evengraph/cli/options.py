@@ -258,8 +258,7 @@ COLUMN_HELP = {
     "split": "Column that says train, val or test for each node.",
     "time": "Column of times for a split by time: train on the oldest nodes.",
     "date_order": "dmy or mdy, to read dates such as 03/04/2024.",
-    "drop": "Columns to ignore, such as a,b; or an item of a list column, tags=red.",
-    "lists": "JSON file with a list per node. features.json beside the nodes table is found.",
+    "drop": "Columns to ignore, such as a,b.",
 }
 FLAGS = {
     "split": "--split-column",

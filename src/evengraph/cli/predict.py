@@ -145,7 +145,6 @@ def predict(
     known_edges: Annotated[str | None, Option(help=HELP["known_edges"])] = None,
     tables: Annotated[str | None, Option(help=COLUMN_HELP["tables"])] = None,
     known_tables: Annotated[str | None, Option(help=HELP["known_tables"])] = None,
-    lists: Annotated[Path | None, Option(help=COLUMN_HELP["lists"])] = None,
     calibrated: Annotated[
         bool | None, Option("--calibrated/--no-calibrated", help=HELP["calibrated"])
     ] = None,
@@ -180,7 +179,7 @@ def predict(
     if budget is not None and rule.goal != "f1":
         raise ValueError("--alerts excludes costs, --precision and --recall; give one.")
     if memory is not None or stays_on_disk(data):
-        others: dict[str, Any] = {"EDGES": edges, "--known": known, "--lists": lists, "--top": top}
+        others: dict[str, Any] = {"EDGES": edges, "--known": known, "--top": top}
         others |= {"--prior": prior, "--alerts": alerts, "--coverage": coverage}
         wing("disk").predict_on_disk(
             model, data, memory, to, calibrated, rule, only_unlabelled, others
@@ -202,7 +201,7 @@ def predict(
     if is_table and needs_edges:
         raise ValueError(f"--known-edges must name the edges table that belongs to {known}.")
     before = None if known is None else (known, known_edges, known_tables)
-    given: dict[str, Any] = {"known": before, "only_unlabelled": only_unlabelled, "lists": lists}
+    given: dict[str, Any] = {"known": before, "only_unlabelled": only_unlabelled}
     try:
         new = table_model.open(data, edges, tables=tables, **given)
     except UnknownNodeError as error:

@@ -48,7 +48,6 @@ from evengraph.tables.columns import (
     is_usual,
     resolve_columns,
 )
-from evengraph.tables.encoders import LIST_FILE
 from evengraph.tables.notes import Notes
 from evengraph.tables.open import edge_tables_of, find_table
 from evengraph.tables.read import table_suffix
@@ -274,7 +273,7 @@ def pack(
     limit = memory_limit(memory)
     if is_packed(data):
         raise ValueError(f"{data} is packed already.")
-    tables = _find_tables(data, edges, columns)
+    tables = _find_tables(data, edges)
     earlier = Earlier.of(like, known)
     if tables is None:
         if earlier is not None:
@@ -308,12 +307,8 @@ def memory_limit(memory: str | int | None) -> int:
     return limit
 
 
-def _find_tables(
-    data: Tables, edges: Tables | None, columns: dict[str, Any]
-) -> tuple[TableFiles, TableFiles] | None:
+def _find_tables(data: Tables, edges: Tables | None) -> tuple[TableFiles, TableFiles] | None:
     """The files of both tables; None if the graph has to be read into memory."""
-    if columns.get("lists") is not None:
-        return None
     if edges is not None:
         paths = [path for path in (data, edges) if isinstance(path, str | Path)]
         if any(table_suffix(Path(path)) not in ("", *STREAMED) for path in paths):
@@ -322,7 +317,7 @@ def _find_tables(
     if not isinstance(data, str | Path):
         raise ValueError("edges must name the edges table.")
     folder = Path(data).expanduser()
-    if data in DATASETS or not folder.is_dir() or (folder / LIST_FILE).is_file():
+    if data in DATASETS or not folder.is_dir():
         return None
     if (folder / "nodes").is_dir() and (folder / "edges").is_dir():
         return find_files(folder / "nodes"), find_files(folder / "edges")

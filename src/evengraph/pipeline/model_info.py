@@ -556,7 +556,6 @@ def open_new_nodes(
     *,
     known: Any = None,
     only_unlabelled: bool = False,
-    lists: str | Path | None = None,
     tables: Any = None,
     columns: Mapping[str, str],
 ) -> NewNodes:
@@ -574,7 +573,7 @@ def open_new_nodes(
         raise ValueError("This model was trained on a graph and cannot encode tables.")
     roles = columns_of_new(info, columns)
     known_tables = None if known is None else read_tables(**as_arguments(known), columns=roles)
-    given = read_tables(nodes, edges, lists, tables, columns=roles)
+    given = read_tables(nodes, edges, tables, columns=roles)
     new = build_new_nodes(given, known_tables, roles, info.encoder)
     if not only_unlabelled:
         return new
@@ -588,7 +587,7 @@ def training_paths(info: ModelInfo) -> dict[str, Any]:
         raise ArgumentError(
             "known must be given: the model was not trained on files.", argument="known"
         )
-    parts = {name: trained_on.columns.get(name) for name in ("edges", "tables", "lists")}
+    parts = {name: trained_on.columns.get(name) for name in ("edges", "tables")}
     listed = [part for part in parts.values() if isinstance(part, str)]
     several = [p for part in listed for p in ([part] if Path(part).exists() else part.split(","))]
     for path in (trained_on.data, *several):

@@ -127,8 +127,6 @@ def open_tables(nodes: Any, edges: Any = None, **columns: Any) -> GraphSource:
     for name in {"drop", "unlabelled", "link"} & given.keys():
         if not isinstance(given[name], str):
             given[name] = ",".join(map(str, given[name]))
-    if "lists" in given:
-        given["lists"] = _absolute(given["lists"])
     for name, part in (("edges", edges), ("tables", given.get("tables"))):
         if part is not None:
             given[name] = _absolute(part) if is_path else ""

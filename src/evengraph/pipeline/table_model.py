@@ -465,7 +465,6 @@ class TableModel:
         *,
         known: Any = None,
         only_unlabelled: bool = False,
-        lists: str | Path | None = None,
         tables: Any = None,
         **columns: str,
     ) -> NewNodes:
@@ -474,14 +473,12 @@ class TableModel:
         Args:
             nodes: As in `predict`, and so are `edges` and `known`.
             only_unlabelled: Predict only nodes whose label column holds none of the classes.
-            lists: As in `open_graph`, for the new nodes.
             tables: New rows of other kinds, as in `open_graph`.
             columns: Names that differ from the training tables: id, source, target, weight, type
                 or edge_time.
         """
         self._check_fitted()
-        options = {"known": known, "only_unlabelled": only_unlabelled, "lists": lists}
-        options["tables"] = tables
+        options = {"known": known, "only_unlabelled": only_unlabelled, "tables": tables}
         return open_new_nodes(self.info, self.classes_, nodes, edges, columns=columns, **options)
 
     @property

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
@@ -58,7 +58,6 @@ MAX_CATEGORIES = 50
 MOSTLY_COMMON = 0.5  # share of cells with common values from which on these alone are told apart
 PERIODS = {"day": 86_400.0, "week": 604_800.0, "year": 31_556_952.0}  # in seconds
 MAX_BYTES = 2**30  # of a column's 0/1 features, dense; beyond it only the most frequent are used
-LIST_FILE = "features.json"  # column of lists from a file {node: [items]} beside the tables
 LARGEST = 1e100  # in a vector, so that sums of squares stay finite
 
 
@@ -437,19 +436,6 @@ class Vector:
         return np.asarray(np.clip(np.nan_to_num(scaled), -MAX_FEATURE, MAX_FEATURE))
 
 
-def without_item(values: Any, table: str, item: str) -> Any:
-    """A column of lists without one item."""
-    lists = _parse_lists(values, table, _separator(values))
-    codes, names = distinct_names(lists.items)
-    if item not in names:
-        raise ValueError(f"{location(table, values.name)}: no list holds the item {item!r}.")
-    kept = np.append(names != item, True)[codes]
-    items = lists.items[kept].tolist()
-    ends = np.searchsorted(lists.rows[kept], np.arange(len(values) + 1))
-    cells = [items[start:stop] for start, stop in pairwise(ends)]
-    return pd.Series(cells, index=values.index, name=values.name, dtype=object)
-
-
 def _parse_lists(values: Any, table: str, separator: str) -> Lists:
     rows = np.flatnonzero(~is_empty(values))
     text = text_without(values)
@@ -600,8 +586,7 @@ def describe_encoders(encoders: Iterable[ColumnEncoder]) -> list[str]:
                 text += f"; less frequent items left out to save memory: {encoder.beyond:,}"
         else:
             continue
-        title = LIST_FILE if encoder.column == LIST_FILE else f"Column {encoder.column!r}"
-        sentences.append(f"{title}: {text}.")
+        sentences.append(f"Column {encoder.column!r}: {text}.")
     return sentences
 
 

@@ -29,7 +29,6 @@ from evengraph.tables.encoders import (
     MAX_BYTES,
     ColumnEncoder,
     Date,
-    Items,
     Number,
     as_dict,
     describe_encoders,
@@ -132,11 +131,6 @@ class FeatureEncoder:
             return tuple(name for name, _ in self.plain)
         encoders = (*self.columns, *self.structural)
         return tuple(n for encoder in encoders for n in encoder.names) + self.indicators
-
-    @property
-    def item_names(self) -> tuple[str, ...]:
-        """Names of the features that are items of lists, such as `tags=red`."""
-        return tuple(n for e in self.columns if isinstance(e, Items) for n in e.names)
 
     @property
     def hashed(self) -> NDArray[np.bool_]:

@@ -27,7 +27,6 @@ from evengraph.tables.columns import (
     likely_id,
     takes_columns,
 )
-from evengraph.tables.encoders import without_item
 from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.graph_files import (
     hetero_tables,
@@ -40,7 +39,6 @@ from evengraph.tables.kinds import OtherTables, Step
 from evengraph.tables.links import suggest_links
 from evengraph.tables.read import (
     TABLE_SUFFIXES,
-    attach_lists,
     read_table,
     reject_spreadsheet,
     table_suffix,
@@ -60,7 +58,6 @@ def open_graph(
     edges: Any = None,
     tables: Any = None,
     drop: Sequence[str] = (),
-    lists: str | Path | None = None,
     labels: Mapping[str, str] | None = None,
     **columns: Any,
 ) -> TableGraph:
@@ -75,10 +72,8 @@ def open_graph(
             list of paths or a dict of types and tables. With `link` there need be none.
         tables: Tables of other kinds of nodes, such as devices: paths, or a dict of names and
             tables. Edges, or a column of ids, lead to them. Only rows of `data` are predicted.
-        drop: Columns of the nodes table, or of the edges table, to leave out, or items of a column
-            of lists, such as `tags=red`; of other tables `device.colour`, as the notes name them.
-        lists: A JSON file {node: [items]} of further features. Default: features.json beside the
-            nodes table, if there is one.
+        drop: Columns of the nodes table, or of the edges table, to leave out; of other tables
+            `device.colour`, as the notes name them.
         labels: Further classes by id, which replace those of the label column.
         columns: The fields of `TableColumns`: label, id, source, target and others, as in
             `from_frames`. Files of arrays (.npz, .pt) have fixed names and take none of them.
@@ -86,23 +81,22 @@ def open_graph(
     roles = TableColumns(**columns)
     if is_graph_file(data):
         path = Path(data).expanduser()
-        named = {"edges": edges, "drop": drop or None, "lists": lists, **asdict(roles)}
+        named = {"edges": edges, "drop": drop or None, **asdict(roles)}
         named |= {"tables": tables, "labels": labels}
         if is_packed(path):
             reason = "it is packed, and `pack` has chosen its columns"
         elif path.suffix.lower() == ".graphml":
-            taken = ("edges", "tables", "drop", "lists", "id", "source", "target")
+            taken = ("edges", "tables", "drop", "id", "source", "target")
             named = {name: named[name] for name in taken}
             reason = "it holds nodes and edges"
         else:
             reason = "its arrays have fixed names (x, edge_index, y)"
         _reject(path, named, reason)
         return open_graph_file(path, roles)
-    nodes_table, edges_table = read_tables(data, edges, lists, tables, columns=roles)
+    nodes_table, edges_table = read_tables(data, edges, tables, columns=roles)
     if labels is not None:
         nodes_table = _merged_labels(nodes_table, edges_table, labels, roles)
     if drop:
-        nodes_table, drop = _drop_items(nodes_table, drop)
         edge_columns = [name for name in drop if name in getattr(edges_table, "columns", ())]
         check_columns(nodes_table, [name for name in drop if name not in edge_columns], "nodes")
         nodes_table = nodes_table.drop(columns=list(drop), errors="ignore")
@@ -133,60 +127,21 @@ def _merged_labels(nodes: Any, edges: Any, labels: Mapping[str, str], columns: T
     return nodes
 
 
-def _drop_items(nodes: Any, drop: Sequence[str]) -> tuple[Any, list[str]]:
-    """The nodes table without items such as `tags=red`, and what else is to be dropped."""
-    rest = []
-    for name in drop:
-        column, equals, item = name.partition("=")
-        if name in nodes.columns or not equals or column not in nodes.columns:
-            rest.append(name)
-            continue
-        nodes = nodes.assign(**{column: without_item(nodes[column], "nodes", item)})
-    return nodes, rest
-
-
 @one_line_errors()
 def read_tables(
     data: Any,
     edges: Any = None,
-    lists: str | Path | None = None,
     tables: Any = None,
     *,
     columns: TableColumns | None = None,
 ) -> tuple[Any, Any]:
-    """The nodes table, with its lists, and the edges table of a folder, two paths or DataFrames.
+    """The nodes table and the edges table of a folder, two paths or DataFrames.
 
     With tables of other kinds of nodes the second is `OtherTables`.
     """
-    known = columns or TableColumns()
+    columns = columns or TableColumns()
     if is_hetero(data):
-        data, edges, tables = hetero_tables(data, known.id)
-    nodes, edges_table = _read_pair(data, edges, known, tables)
-    beside = None
-    if isinstance(data, str | Path):
-        path = Path(data).expanduser()
-        beside = path if path.is_dir() else path.parent
-    with_lists = attach_lists(nodes, lists, beside, lambda: likely_id(nodes, edges_table, known))
-    return with_lists, edges_table
-
-
-def _read_others(tables: Any, edges: Any, columns: TableColumns) -> OtherTables:
-    """Tables of other kinds and the edges of all types, by name."""
-    found = []
-    for part in (tables, edges):
-        if isinstance(part, str | Path):
-            whole = Path(part).expanduser().exists()
-            part = [part] if whole else [item.strip() for item in str(part).split(",")]
-        if isinstance(part, list | tuple):
-            part = {_edge_type(Path(path)): path for path in part}
-        elif not isinstance(part, Mapping):
-            part = {} if part is None else {"edges": part}
-        found.append({str(name): _read_edges(item, (None, None)) for name, item in part.items()})
-    steps = None if columns.kinds is None else [Step(*item) for item in columns.kinds]
-    return OtherTables.of(found[0], found[1], steps)
-
-
-def _read_pair(data: Any, edges: Any, columns: TableColumns, tables: Any) -> tuple[Any, Any]:
+        data, edges, tables = hetero_tables(data, columns.id)
     several = tables is not None or columns.kinds is not None
 
     def read_edges(edges: Any) -> Any:
@@ -221,6 +176,22 @@ def _read_pair(data: Any, edges: Any, columns: TableColumns, tables: Any) -> tup
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; {expected}.")
     raise ValueError(f"{path} cannot be opened; {expected}.")
+
+
+def _read_others(tables: Any, edges: Any, columns: TableColumns) -> OtherTables:
+    """Tables of other kinds and the edges of all types, by name."""
+    found = []
+    for part in (tables, edges):
+        if isinstance(part, str | Path):
+            whole = Path(part).expanduser().exists()
+            part = [part] if whole else [item.strip() for item in str(part).split(",")]
+        if isinstance(part, list | tuple):
+            part = {_edge_type(Path(path)): path for path in part}
+        elif not isinstance(part, Mapping):
+            part = {} if part is None else {"edges": part}
+        found.append({str(name): _read_edges(item, (None, None)) for name, item in part.items()})
+    steps = None if columns.kinds is None else [Step(*item) for item in columns.kinds]
+    return OtherTables.of(found[0], found[1], steps)
 
 
 def is_graph_file(data: Any) -> bool:

@@ -10,7 +10,7 @@ import re
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any
 
 import pandas as pd
 
-from evengraph.core.errors import first_line, one_line_errors, short
+from evengraph.core.errors import first_line, one_line_errors
 from evengraph.core.untrusted import (
     CELL_BYTES,
     FREE_BYTES,
@@ -27,8 +27,7 @@ from evengraph.core.untrusted import (
     check_table,
     check_unpacked,
 )
-from evengraph.tables.cells import distinct_names, plural
-from evengraph.tables.encoders import LIST_FILE
+from evengraph.tables.cells import plural
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson")
 TABLE_SUFFIXES = (*TEXT_SUFFIXES, *(f"{suffix}.gz" for suffix in TEXT_SUFFIXES), ".parquet")
@@ -54,10 +53,6 @@ def read_table(path: str | Path) -> Any:
     if not suffix:
         ends = ", ".join(TABLE_SUFFIXES)
         raise ValueError(f"{path} cannot be read as a table; its name must end in {ends}.")
-    return _read(path, suffix)
-
-
-def _read(path: Path, suffix: str) -> Any:
     if not path.is_file():
         reason = "is a folder, not a file" if path.is_dir() else "does not exist"
         raise FileNotFoundError(f"{path} {reason}.")
@@ -73,13 +68,11 @@ def _parse(path: Path, suffix: str, resolved: Path, changed: int, size: int) -> 
     check_table(text.count("\n"), max(map(text.count, SEPARATORS)), size, str(path))
     if suffix == ".parquet":
         table = _read_parquet(path)
-    elif suffix == ".json":
-        table = _parse_list_file(text, path)
     elif suffix.startswith((".jsonl", ".ndjson")):
         table = _read_json_lines(text, path)
     else:
         table = _read_csv(text, path, "\t" if suffix.startswith(".tsv") else None)
-    check_columns(table.shape[1] if table.ndim == 2 else 1, str(path))
+    check_columns(table.shape[1], str(path))
     table.attrs["file"] = str(path)
     return table
 
@@ -282,26 +275,6 @@ def _read_json_lines(text: str, path: Path) -> Any:
     return pd.DataFrame(rows)
 
 
-def _parse_list_file(text: str, path: Path) -> Any:
-    example = '{"7": [12, 5], "8": []}'
-    try:
-        lists = _parse_json(text)
-    except ValueError as error:
-        raise ValueError(f"{path} is not JSON: {first_line(error)}.") from None
-    if not isinstance(lists, dict) or not lists:
-        raise ValueError(f"{path} must be an object of nodes and lists, such as {example}.")
-    for node, items in lists.items():
-        if not isinstance(items, list):
-            cell = f"node {short(node)} holds {json.dumps(items)[:40]}"
-            raise ValueError(f"{path}: {cell}; expected a list, as in {example}.")
-        if any(isinstance(item, dict | list) for item in items):
-            must = f"the list of node {short(node)} must hold numbers and text alone"
-            raise ValueError(f"{path}: {must}, as in {example}.")
-    keys = [key.strip() for key in lists]
-    column = pd.Series(list(lists.values()), index=keys, dtype=object)
-    return column[~column.index.duplicated()]
-
-
 def _read_parquet(path: Path) -> Any:
     check_parquet(path)
     with _parquet_errors(path):
@@ -362,56 +335,3 @@ def _unpacked_size(values: Any) -> int:
         parts = values.flatten()
         return size + sum(map(_unpacked_size, parts if types.is_struct(values.type) else [parts]))
     return size + int(values.nbytes)
-
-
-def attach_lists(
-    nodes: Any, path: str | Path | None, beside: Path | None, find_id: Callable[[], str | None]
-) -> Any:
-    """A nodes table with the lists of a file as the column features.json.
-
-    Without a path, features.json of the folder `beside` is used, if there is one. The keys are
-    values of one column of distinct values, the id if several fit as well, or row numbers from 0.
-    """
-    named = path is not None
-    if path is None:
-        if beside is None or LIST_FILE in nodes.columns or not (beside / LIST_FILE).is_file():
-            return nodes
-        path = beside / LIST_FILE
-    lists, notes = _read(Path(path).expanduser(), ".json"), list(nodes.attrs.get("notes", ()))
-    names = _matching_names(nodes, lists.index, find_id)
-    if names is not None:
-        nodes = nodes.assign(**{LIST_FILE: lists.reindex(names).set_axis(nodes.index)})
-        if unknown := len(lists) - int(lists.index.isin(names).sum()):
-            keys = f"{plural(unknown, 'key')} of {len(lists)}"
-            notes.append(f"{Path(path).name}: {keys} left out: no such id.")
-    elif named:
-        raise ValueError(
-            f"{path}: its keys, such as {lists.index[0]!r}, are not the values of a column of the "
-            "nodes table; they must be ids."
-        )
-    else:
-        nodes = nodes.copy(deep=False)
-        notes.append(f"{path} is not used: its keys are not ids of nodes.")
-    if notes:
-        nodes.attrs["notes"] = notes
-    return nodes
-
-
-def _matching_names(nodes: Any, keys: Any, find_id: Callable[[], str | None]) -> Any:
-    found: dict[Any, tuple[int, Any]] = {}
-    for column in nodes.columns:
-        try:
-            codes, names = distinct_names(nodes[column])
-        except ValueError:  # lists
-            continue
-        count = int(keys.isin(names).sum()) if len(names) == len(nodes) else 0
-        if count > min(len(keys), len(nodes)) / 2:
-            found[column] = count, names[codes]
-    most = max((count for count, _ in found.values()), default=0)
-    best = {column: names for column, (count, names) in found.items() if count == most}
-    if len(best) == 1 and most == len(keys):
-        return best.popitem()[1]
-    id, numbers = find_id(), pd.RangeIndex(len(nodes)).astype(str)
-    if id not in best and most < len(keys) and keys.isin(numbers).all():
-        return numbers
-    return best.get(id, next(iter(best.values()), None))
