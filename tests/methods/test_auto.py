@@ -226,9 +226,7 @@ def test_what_cannot_be_told_apart_is_averaged():
     assert race_of(Fake(), Fake(), task=MANY).weights() == {0: 0.5, 1: 0.5}
     race = race_of(Fake(right=0.5), Fake(right=0.55, shift=20), task=MANY)
     first, second = race.fitted
-    samples = race.validation.resamples(generator(0))
-    noise = race.validation.noise(second.held_out, first.held_out, samples)
-    ratio = exp(-(second.score - first.score) / noise)
+    ratio = exp(-(second.score - first.score) / race.noise(second, first))
     assert race.weights() == pytest.approx({0: ratio / (1 + ratio), 1: 1 / (1 + ratio)})
     assert 0.2 < ratio < 0.9
 

@@ -522,8 +522,17 @@ def test_noise_is_the_standard_error_of_the_paired_difference():
         for hit in right
     )
     validation = Validation(labels, ALL)
-    found = validation.noise(first, second, validation.resamples(generator(1), 2000))
+    samples = validation.resamples(generator(1), 2000)
+    scores = [validation.resampled(one, samples) for one in (first, second)]
+    found = float((scores[0] - scores[1]).std())
     gaps = right[0].double() - right[1].double()
     variances = [gaps[labels == c].var(unbiased=False) / (labels == c).sum() for c in (0, 1)]
     assert found == pytest.approx(float(sum(variances)) ** 0.5 / 2, rel=0.08)
-    assert validation.noise(first, first, validation.resamples(generator(1))) == 0
+
+
+def test_average_precision_of_resamples_is_that_of_each():
+    validation = Validation(torch.tensor([0, 1, 1] * 20), RARE, positive=0)
+    values = (3 * normal(60, 2, seed=4)).round().softmax(1)  # with ties
+    samples = validation.resamples(generator(2), 20)
+    expected = [validation.score(values, rows) for rows in samples]
+    assert validation.resampled(values, samples).tolist() == pytest.approx(expected)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -36,6 +37,8 @@ from evengraph.cli.methods import methods
 from evengraph.cli.monitor import monitor
 from evengraph.cli.predict import predict
 from evengraph.cli.run import run
+
+GARBAGE = 100_000  # new objects between collections, of which imports otherwise cause hundreds
 
 
 @contextmanager
@@ -125,6 +128,7 @@ def _print_version(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; an input error prints one line and exits with status 2."""
+    gc.set_threshold(GARBAGE)
     arguments = current_words(sys.argv[1:] if arguments is None else arguments)
     remember(arguments)
     # PyG calls it when it is imported; there is nothing that a user could change

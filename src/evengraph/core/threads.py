@@ -12,10 +12,12 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
     from torch_geometric.data import Data
 
 WAITING = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"}
@@ -93,10 +95,17 @@ def limited_threads(graph: Data) -> Iterator[None]:
 def limited_pools() -> Iterator[None]:
     """Let BLAS and scikit-learn, once imported, use as many threads as torch."""
     import torch
-    from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(torch.get_num_threads()):
+    with _pools(len(sys.modules)).limit(limits=torch.get_num_threads()):
         yield
+
+
+@lru_cache(maxsize=1)
+def _pools(modules: int) -> ThreadpoolController:
+    """The libraries, listed again only where more modules have been imported."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def _affinity() -> int:

@@ -322,6 +322,7 @@ class Trial:
     method: Method  # with its parameters, not fitted
     methods: list[Method] = field(default_factory=list)  # one per fold
     parts: list[Tensor] = field(default_factory=list)  # (M, C) each
+    resampled: dict[int, Tensor] = field(default_factory=dict)  # their scores, by number of folds
     mean: Tensor = field(default_factory=lambda: torch.empty(0))  # of all fits, (N, C)
     score: float = 0.0  # on all held-out nodes so far
     reason: str = ""  # why it failed, if it did
@@ -441,7 +442,7 @@ class Race:
                 if drop and fold < len(self.tasks) and self._surely_behind(trial):
                     return
         if rewind:  # the step that is best for the other folds, so that it is judged fairly
-            trial.parts = []
+            trial.parts, trial.resampled = [], {}
             scores = [method.history_[-1].score for method in trial.methods]
             sums = [sum(values) for values in zip(*scores, strict=False)]  # to the shortest of them
             for method, task, own in zip(trial.methods, self.tasks, scores, strict=True):
@@ -467,9 +468,8 @@ class Race:
         if not self.fitted or not self._enough(validation):
             return False
         best = max(self.fitted, key=lambda other: other.score)
-        mine, other = trial.held_out, best.held_out[: len(trial.held_out)]
-        noise = validation.noise(other, mine, validation.resamples(generator(self.seed)))
-        return validation.score(other) - trial.score > SURE * noise
+        reached = validation.score(torch.cat(best.parts[: len(trial.parts)]))
+        return reached - trial.score > SURE * self.noise(best, trial)
 
     def _enough(self, validation: Validation) -> bool:
         """Whether enough nodes of every class are held out to end a candidate."""
@@ -484,13 +484,12 @@ class Race:
         best of those that need no known labels is among them, for graphs that have none.
         """
         best = max(self.fitted, key=lambda trial: trial.score)
-        samples = self.validation.resamples(generator(self.seed))
         ranked, counts = self.validation.metric == "positive_average_precision", {}
         for index, trial in enumerate(self.fitted):
             trusted = ranked and getattr(trial.method, "hops", 0) > 0
             counts[index] = TRUST if trusted else 1.0
             if trial.score < best.score:
-                noise = self.noise(best, trial, samples)
+                noise = self.noise(best, trial)
                 behind = (best.score - trial.score) / noise if noise else FAR
                 counts[index] *= exp(-behind) if behind < FAR else 0.0
         least = MIN_SHARE * sum(counts.values())
@@ -506,9 +505,18 @@ class Race:
         ordered = sorted(self.fitted, key=lambda trial: trial.score)
         return {trial.method.uses_graph: trial for trial in ordered}
 
-    def noise(self, first: Trial, second: Trial, samples: Sequence[Tensor]) -> float:
-        """Standard error of the difference between the scores of two candidates."""
-        return self.validation.noise(first.held_out, second.held_out, samples)
+    def noise(self, first: Trial, second: Trial) -> float:
+        """Standard error of the difference between two candidates, in the folds that both have."""
+        folds = min(len(first.parts), len(second.parts))
+        return float((self._resampled(first, folds) - self._resampled(second, folds)).std())
+
+    def _resampled(self, trial: Trial, folds: int) -> Tensor:
+        """Scores on resamples of the nodes held out in the first folds, computed once, (R,)."""
+        if folds not in trial.resampled:
+            validation, rows = self.validations[folds - 1], torch.cat(trial.parts[:folds])
+            samples = validation.resamples(generator(self.seed))
+            trial.resampled[folds] = validation.resampled(rows, samples)
+        return trial.resampled[folds]
 
     def history(self, main: Trial) -> list[History]:
         """All stages of all candidates; the main one is that of a given candidate's last fold."""
@@ -580,7 +588,7 @@ class Race:
         if len(best) < 2:
             return ""
         graph, alone = best[True], best[False]
-        noise = self.noise(graph, alone, self.validation.resamples(generator(self.seed)))
+        noise = self.noise(graph, alone)
         gap, reached = graph.score - alone.score, f"{100 * alone.score:.1f}"
         scores = f"{100 * graph.score:.1f} with it and {reached} without it"
         if gap > CERTAIN * noise:

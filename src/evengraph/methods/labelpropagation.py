@@ -84,7 +84,7 @@ class LabelPropagation(Method):
         """Loss and score before any step, after one, after two and so on."""
         labels = task.graph.y[task.train].unsqueeze(1)
         for logits in self._spreading(task.graph):
-            log_likelihood = logits.log_softmax(1)[task.train].gather(1, labels)
+            log_likelihood = logits[task.train].log_softmax(1).gather(1, labels)
             yield -log_likelihood.mean(), validation_score(logits, task)
 
     def _logits(self, graph: Data) -> Tensor:

@@ -73,6 +73,22 @@ def average_precision(positive: Tensor, scores: Tensor) -> float:
     return float(gains.sum() / positive.sum())
 
 
+def resampled_average_precision(positive: Tensor, scores: Tensor, samples: Tensor) -> Tensor:
+    """Average precision of samples of the nodes, which are sorted once, float64, (R,).
+
+    Shapes:
+        samples: indices, (R, M)
+    """
+    levels, place = (-scores.double()).unique(return_inverse=True)  # the highest score is first
+    size = len(samples), len(levels)
+    index = place[samples] + size[1] * torch.arange(size[0], device=place.device).unsqueeze(1)
+    found = positive[samples].double().flatten()
+    hits = torch.bincount(index.flatten(), found, minlength=size[0] * size[1]).view(size)
+    nodes = torch.bincount(index.flatten(), minlength=size[0] * size[1]).view(size)
+    precision = hits.cumsum(1) / nodes.cumsum(1).clamp(min=1)
+    return ((hits * precision).sum(1) / hits.sum(1)).nan_to_num(0.0)
+
+
 def precision_recall_points(positive: Tensor, scores: Tensor, limit: int = 60) -> list[list[float]]:
     """Recall and precision at thresholds that fall, at most `limit`, in equal steps of recall.
 

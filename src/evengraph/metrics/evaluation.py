@@ -13,7 +13,12 @@ from torch import Tensor
 
 from evengraph.core.task import Task
 from evengraph.metrics import multiclass
-from evengraph.metrics.binary import average_precision, flagged, positive_class
+from evengraph.metrics.binary import (
+    average_precision,
+    flagged,
+    positive_class,
+    resampled_average_precision,
+)
 from evengraph.metrics.calibration import Calibrator
 from evengraph.metrics.decisions import BEST_F1, Decided, Decision, Rule, covering
 from evengraph.metrics.multiclass import f1_scores, rare_class, recalls
@@ -242,7 +247,10 @@ class Validation(NamedTuple):
 
         return [torch.cat([draw(nodes) for nodes in classes]) for _ in range(rounds)]
 
-    def noise(self, first: Tensor, second: Tensor, samples: Sequence[Tensor]) -> float:
-        """Standard error of the difference between two models' scores, from `resamples`."""
-        gaps = [self.score(first, rows) - self.score(second, rows) for rows in samples]
-        return float(torch.tensor(gaps, dtype=torch.float64).std())
+    def resampled(self, probabilities: Tensor, samples: Sequence[Tensor]) -> Tensor:
+        """The metric on each of the `resamples`, (R,); models are compared by differences."""
+        if self.metric != "positive_average_precision":
+            scores = [self.score(probabilities, rows) for rows in samples]
+            return torch.tensor(scores, dtype=torch.float64)
+        positive, scores = self.labels == self.positive, probabilities[:, self.positive]
+        return resampled_average_precision(positive, scores, torch.stack(list(samples)))

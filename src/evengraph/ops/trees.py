@@ -144,12 +144,12 @@ def class_logits(sums: Tensor) -> Tensor:
 def tree_values(trees: Trees, x: Tensor) -> Tensor:
     """The value of each tree for each row, float64, (n, T)."""
     count = trees.roots.numel()
-    values = []
+    values, children = [], torch.stack([trees.right, trees.left], dim=1).flatten()
     for rows in x.split(max(AT_ONCE // max(count, 1), 1)):
         node = trees.roots.expand(rows.shape[0], count)
         while True:
             left = rows.gather(1, trees.feature[node]) <= trees.threshold[node]
-            child = torch.where(left, trees.left[node], trees.right[node])
+            child = children[2 * node + left]
             if torch.equal(child, node):
                 break
             node = child
