@@ -238,6 +238,20 @@ def test_tables_over_hops_are_trusted_more_where_a_class_is_rare():
     assert race_of(*tables, task=rare).weights() == {0: 0.5, 1: 0.5}
 
 
+def test_the_cheap_come_first_and_where_a_class_is_rare_tables_over_hops_early():
+    def order(metric):
+        tried = []
+        race_of(
+            *(Fake(name="net"), Fake(name="table", hops=2), Unison(name="cheap")),
+            **{"task": task_with(60, 6), "metric": metric},
+            on_epoch=lambda history: tried.append(history.stage.split(":")[1].split(",")[0]),
+        )
+        return list(dict.fromkeys(name.strip() for name in tried))
+
+    assert order("accuracy") == ["cheap", "net", "table"]
+    assert order("positive_average_precision") == ["table", "cheap", "net"]
+
+
 def test_what_is_far_behind_or_hardly_counts_is_rejected(monkeypatch):
     race = race_of(Fake(right=0.5), Fake(right=0.9), Fake(right=0.3))
     assert race.weights() == {1: 1.0}
