@@ -250,7 +250,7 @@ class Validation(NamedTuple):
     def resampled(self, probabilities: Tensor, samples: Sequence[Tensor]) -> Tensor:
         """The metric on each of the `resamples`, (R,); models are compared by differences."""
         if self.metric != "positive_average_precision":
-            scores = [self.score(probabilities, rows) for rows in samples]
-            return torch.tensor(scores, dtype=torch.float64)
+            found = [self.score(probabilities, rows) for rows in samples]
+            return torch.tensor(found, dtype=torch.float64)
         positive, scores = self.labels == self.positive, probabilities[:, self.positive]
         return resampled_average_precision(positive, scores, torch.stack(list(samples)))
