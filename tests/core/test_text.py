@@ -14,7 +14,7 @@ from rich.text import Text
 
 import evengraph as eg
 from evengraph.core import errors
-from evengraph.core.text import LONGEST, html_table, make_console, printable
+from evengraph.core.text import make_console, printable
 from evengraph.lab.spec import read_spec
 from evengraph.lab.store import Store
 
@@ -120,22 +120,6 @@ def test_no_control_character_is_left_and_everything_is_xml():
     assert {sign for sign in text if unicodedata.category(sign) in ("Cc", "Cs")} == {"\t", "\n"}
     ElementTree.fromstring(f"<p>{escape(text)}</p>")
     assert printable(chr(sys.maxunicode)) == chr(sys.maxunicode)
-
-
-def test_everything_is_escaped():
-    text = html_table("<b>", ["<i>", "n"], [["<script>", 1234], ["a\x1b[2J", True]])
-    for piece in ("<i>", "<script>", "\x1b"):
-        assert piece not in text
-    assert "<td>1,234</td>" in text
-    assert "<td>True</td>" in text
-
-
-def test_columns_without_names_have_no_head_and_a_long_table_counts_its_rest():
-    assert "<thead>" not in html_table("a", ["", ""], [["b", 1]])
-    assert "<thead>" in html_table("a", ["", "n"], [["b", 1]])
-    text = html_table("", ["a", "b"], [[n, n] for n in range(LONGEST + 5)])
-    assert text.count("<tr>") == LONGEST + 2
-    assert "… 5 more" in text
 
 
 NASTY = "\x1b]0;title\x07\x1b[2Ja"

@@ -21,12 +21,8 @@ from evengraph.nn.networks import (
     PlainNetwork,
     Reconstruction,
 )
-from evengraph.nn.transforms import (
-    SemanticConnectivity,
-    StructuralConnectivity,
-)
-from evengraph.ops.semantic import kmeans
-from evengraph.ops.sparse import Sparse, adjacency, neighbour_means, sparsify, undirected_adjacency
+from evengraph.nn.transforms import StructuralConnectivity
+from evengraph.ops.sparse import Sparse, adjacency, neighbour_means, undirected_adjacency
 from evengraph.ops.synthesis import AttachedGraph
 from evengraph.ops.trees import Trees, tree_values
 from evengraph.pipeline.onnx_export import OnnxGraph
@@ -38,7 +34,6 @@ from small_graphs import (
     dense_symmetric,
     edge_lists,
     edges,
-    graph_of,
     normal,
     random_edges,
     small_task,
@@ -490,50 +485,17 @@ def test_structural_edges(alpha, drawn):
     assert found.structural_edge_index.dtype == torch.long
 
 
-def test_semantic_clusters():
+def test_structural_edges_compose_and_batch():
     graph = small_task().graph
-    keys = set(graph.keys())
-    clusters = SemanticConnectivity(20, seed=3)(graph)
-    assert torch.equal(clusters.semantic_cluster, kmeans(sparsify(graph.x), 20, seed=3))
-    assert set(clusters.keys()) == keys | {"semantic_cluster"}
-    assert set(graph.keys()) == keys  # the input is as it was
-
-
-def test_other_rows_can_be_clustered():
-    graph = small_task().graph
-    graph.embedding = normal(150, 2)
-    found = SemanticConnectivity(5, attribute="embedding")(graph)
-    assert torch.equal(found.semantic_cluster, kmeans(graph.embedding.float(), 5, seed=0))
-
-
-def test_they_compose_and_batch():
-    graph = small_task().graph
-    both = Compose([StructuralConnectivity(2), SemanticConnectivity(6)])
-    one = both(graph)
-    batch = Batch.from_data_list([one, one])
+    one = Compose([StructuralConnectivity(2)])(graph)
     edges = one.structural_edge_index
+    batch = Batch.from_data_list([one, one])
     assert torch.equal(batch.structural_edge_index, torch.cat([edges, edges + 150], dim=1))
-    assert torch.equal(batch.semantic_cluster, one.semantic_cluster.repeat(2))
-    assert repr(both.transforms[0]) == "StructuralConnectivity(alpha=2)"
-    assert repr(both.transforms[1]) == "SemanticConnectivity(6)"
-
-
-def test_what_is_refused():
-    graph = graph_of(normal(4, 2), [(0, 1)], [0, 0, 1, 1])
-    with pytest.raises(ValueError, match="alpha must be a whole number of at least 1, got 0"):
-        StructuralConnectivity(0)
-    with pytest.raises(ValueError, match=r"num_clusters must be .* got 1\.5"):
-        SemanticConnectivity(1.5)
+    assert "structural_edge_index" not in graph  # the input is as it was
+    with pytest.raises(ValueError, match="alpha must be at least 1, got 0"):
+        StructuralConnectivity(0)(graph)
     with pytest.raises(ValueError, match="needs edge_index"):
         StructuralConnectivity(1)(Data(x=graph.x))
-    with pytest.raises(ValueError, match="needs colour"):
-        SemanticConnectivity(2, attribute="colour")(graph)
-    with pytest.raises(ValueError, match="k must lie between 1 and"):
-        SemanticConnectivity(5)(graph)
-    broken = graph.clone()
-    broken.x[0, 0] = float("nan")
-    with pytest.raises(ValueError, match="x must be finite"):
-        SemanticConnectivity(2)(broken)
 
 
 @pytest.fixture

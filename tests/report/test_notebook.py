@@ -30,13 +30,6 @@ def fitted(task):
     return eg.GCN(max_epochs=2, hidden=4).fit(task, seed=0, progress=False)
 
 
-def test_a_task_counts_its_sets(task, parse):
-    tree, masks = parse(task._repr_html_()), (task.train, task.val, task.test)
-    rows = [[cell.text for cell in row.all("td")] for row in tree.all("tr")[1:]]
-    assert rows[0] == ["one", *(str(int((task.graph.y[m] == 0).sum())) for m in masks)]
-    assert rows[2][0] == HOSTILE
-
-
 def test_an_explanation_an_inspection_a_comparison_and_a_run(fitted, graph, parse):
     tree = parse(eg.explain(fitted, graph, 3)._repr_html_())
     assert tree.all("svg")

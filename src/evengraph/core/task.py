@@ -15,8 +15,6 @@ from warnings import warn
 import torch
 from torch import Tensor
 
-from evengraph.core.text import html_table
-
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
@@ -287,16 +285,6 @@ class Task:
             raise ValueError(
                 f"class_names must hold {self.num_classes} names, got {len(self.class_names)}."
             )
-
-    def _repr_html_(self) -> str:
-        labels, sets = self.graph.y, (self.train, self.val, self.test)
-        known = (labels[mask & (labels >= 0)] for mask in sets)
-        counts = [torch.bincount(each, minlength=self.num_classes).tolist() for each in known]
-        names = self.class_names or tuple(map(str, range(self.num_classes)))
-        nodes = f"{self.graph.num_nodes:,} nodes, {self.graph.num_edges // 2:,} edges"
-        title = f"Task: {nodes}, {self.graph.num_features:,} features"
-        heads = ("class", "train", "validation", "test")
-        return html_table(title, heads, list(zip(names, *counts, strict=True)))
 
     @classmethod
     def from_graph(cls, graph: Data, *, seed: int = 0, split: int | None = None) -> Task:

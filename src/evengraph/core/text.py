@@ -1,9 +1,8 @@
 """Foreign text: names, ids and paths that a terminal or an XML document must not act upon."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache
-from html import escape
 from typing import Any
 
 # control characters but tab and newline; characters that reorder a line, break it or take no room
@@ -35,26 +34,6 @@ def _escaped(match: re.Match[str]) -> str:
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
-LONGEST = 30  # rows; the others are counted
-
-
-def html_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A table under a bold title, without a head if no column has a name; everything is escaped."""
-    shown = [tuple(map(_text, row)) for row in rows[:LONGEST]]
-    if more := len(rows) - len(shown):
-        shown.append((f"… {more:,} more", *[""] * (len(heads) - 1)))
-    head = "".join(f"<th>{_text(name)}</th>" for name in heads)
-    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in shown)
-    top = f"<thead><tr>{head}</tr></thead>" if any(heads) else ""
-    table = f"<table>{top}<tbody>{body}</tbody></table>"
-    return f"<div><p><b>{_text(title)}</b></p>{table}</div>"
-
-
-def _text(value: object) -> str:
-    text = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
-    return escape(printable(text), quote=True)
 
 
 def make_console(**options: Any) -> Any:

@@ -7,7 +7,6 @@ from typing import final
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from evengraph.methods.bases.network import NetworkKind, NetworkMethod
 from evengraph.nn.networks import Backbone
@@ -51,11 +50,6 @@ class Reweight(NetworkMethod):
     scale: float = 1.0
     balance: bool = False
     minority: int = 0
-
-    def _describe_defaults(self, graph: Data) -> str:
-        """A sentence about `balance`."""
-        sentence = "Re-weight weights each class by one over its size (balance=true)."
-        return sentence if self.balance else ""
 
     def _class_terms(self, class_counts: Tensor) -> ClassTerms:
         if self.balance:

@@ -36,7 +36,7 @@ from evengraph.methods.bases.unified import Features, FindClusters, UnifiedMetho
 from evengraph.metrics.multiclass import StopOn, stopping_score
 from evengraph.ops.pseudo import log_odds
 from evengraph.ops.semantic import kmeans, unit_rows
-from evengraph.ops.sparse import Sparse, sparsify
+from evengraph.ops.sparse import Sparse, propagation_matrix, sparsify
 
 
 @final
@@ -193,7 +193,8 @@ class UniGNN(UnifiedMethod):
             further = (within @ step).sign()
             structural = structural + (further - within) / distance  # Eq. 1, SPD(i, j) = distance
             within = further
-        matrices = (_normalised(matrix, graph.x.device) for matrix in (structural, adjacency))
+        # D^-1/2 (A + I) D^-1/2, where D holds the row sums of A + I
+        matrices = (propagation_matrix(one, graph.x.device) for one in (structural, adjacency))
         return Inputs(sparsify(graph.x.float()), *matrices)
 
     def _structural_layer(self, h: Features, weight: Tensor, inputs: Inputs) -> Tensor:
@@ -336,14 +337,6 @@ class UniGNN(UnifiedMethod):
         self.alpha_ = _auto_alpha(task.graph) if self.alpha == "auto" else self.alpha
         self.num_nodes_, self.graph_, self.means_ = task.graph.num_nodes, None, {}
 
-    def _describe_defaults(self, graph: Data) -> str:
-        """A sentence about `alpha`."""
-        if self.alpha != "auto":
-            return ""
-        alpha = _auto_alpha(graph)
-        reach = "direct neighbours only" if alpha == 1 else "nodes up to two steps apart"
-        return f"Uni-GNN connects {reach} (alpha={alpha})."
-
 
 class Inputs(NamedTuple):
     """What the network sees of a graph."""
@@ -351,13 +344,6 @@ class Inputs(NamedTuple):
     x: Features  # (N, F)
     structural: Sparse  # D^-1/2 (A_struct + I) D^-1/2, (N, N)
     adjacency: Sparse  # D^-1/2 (A + I) D^-1/2, (N, N)
-
-
-def _normalised(matrix: sp.csr_matrix, device: torch.device) -> Sparse:
-    """D^-1/2 (A + I) D^-1/2, where D holds the row sums of A + I."""
-    looped = (matrix + sp.identity(matrix.shape[0], format="csr")).astype(np.float64)
-    root = sp.diags(np.asarray(looped.sum(axis=1)).ravel() ** -0.5)
-    return Sparse.from_scipy(root @ looped @ root, device)
 
 
 # Two-step paths per edge above which `alpha="auto"` is 1. With 7 (CiteSeer) to 21 (dblp) 1 and 2

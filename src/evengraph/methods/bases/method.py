@@ -172,10 +172,6 @@ class Method(ABC):
         """Parameters to use on a graph that the method was not tuned for."""
         return {"patience": Method.patience, **cls._untuned_params}
 
-    def _describe_defaults(self, graph: Data) -> str:
-        """A sentence about parameters that depend on the graph; empty if there are none."""
-        return ""
-
     @classmethod
     def current_params(cls, params: Mapping[str, Any]) -> dict[str, Any]:
         """Parameters that an older version saved, as this version names them.
@@ -589,13 +585,13 @@ def changed_params(method: Method) -> list[str]:
 
 
 def describe_use(method: Method, graph: Data) -> list[str]:
-    """Sentences about parameters that depend on a graph, and what is not used of its edges."""
+    """A sentence about what a method does not use of a graph's edges, if anything."""
     weights = edge_weight(graph) is not None and not method.uses_edge_weights
     relations = bool(count_relations(graph)) and not method.separate_relations
     parts = ["weights"] * weights + ["relations"] * relations
-    unused = f"{method.title} does not use the {' and '.join(parts)} of edges."
-    given = method._describe_defaults(graph), unused if parts and method.uses_graph else ""
-    return [sentence for sentence in given if sentence]
+    if not parts or not method.uses_graph:
+        return []
+    return [f"{method.title} does not use the {' and '.join(parts)} of edges."]
 
 
 def pack_method(
