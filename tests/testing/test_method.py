@@ -46,7 +46,6 @@ def test_one_that_does_not_is_told_which_rule_it_breaks():
         "a_fitted_method_can_be_saved",
         "interrupted_at_once",
     } <= messages.keys()
-    assert "rejects_no_features" not in messages
     assert "careless" not in METHODS
 
 
@@ -94,7 +93,7 @@ def test_an_error_with_its_words():
     def fail():
         raise ValueError("top must be at least 0.")
 
-    assert contract.expect_error(ValueError, "top", fail) == "top must be at least 0."
+    contract.expect_error(ValueError, "top", fail)
     with pytest.raises(AssertionError, match="does not contain 'node'"):
         contract.expect_error(ValueError, "node", fail)
     with pytest.raises(AssertionError, match="no ValueError was raised"):
