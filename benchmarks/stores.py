@@ -40,7 +40,7 @@ def fill(store: Store, spec: Spec) -> None:
     """Store a made-up result of every run, and the experiment."""
     draw = random.Random(0)
     for setup, entry in product(spec.setups, spec.entries):
-        job = job_spec(setup, entry.method, entry.fields, seed=0)
+        job = job_spec(setup, entry.name, entry.fields, seed=0)
         jobs = [job.with_seed(seed) for seed in spec.seeds]
         rows = [Row(job=job, outcome=_outcome(draw), environment=ENVIRONMENT) for job in jobs]
         store.add(*rows)

@@ -109,7 +109,7 @@ def settings() -> Sequence[Setup]:
 def learning_rate(setting: str) -> float:
     """IceBerg's, selected on validation among three."""
     spec = read_spec("successor")
-    entry = next(entry for entry in spec.entries if entry.method == "iceberg")
+    entry = next(entry for entry in spec.entries if entry.name == "iceberg")
     rows = known_runs(Store(HERE / "unison.sqlite").rows(method="iceberg"))
     setup = next(setup for setup in spec.setups if setup.name == setting)
     choice = Plan(spec, rows).choice(setup, entry)

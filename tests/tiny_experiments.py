@@ -34,7 +34,7 @@ def toy_setup(imbalance="step", dataset="toy", **fields):
 
 
 def entry(label="GCN", method="gcn", **parts):
-    return Entry(label=label, method=method, **parts)
+    return Entry(label=label, name=method, **parts)
 
 
 def spec_of(*entries, seeds=(5, 6), setups=None, name="tiny", draws="comparison"):

@@ -26,19 +26,18 @@ from evengraph.lab.results import (
     Estimate,
     ExperimentResults,
     Table,
-    claims_table,
-    claims_title,
     count_reached,
     difference_text,
     interval_text,
     load_experiments,
     mean_text,
     metrics_table,
+    paired_table,
+    paired_title,
     paper_table,
     ranks_table,
     ranks_title,
     selected_text,
-    significance_table,
     table_csv,
     variant_gaps,
 )
@@ -147,12 +146,7 @@ def _section(results: ExperimentResults, id: str) -> Markup:
         title = f"{results.reference} and the paper: {count_reached(paper)}"
         tables.append((title, _joined(results, paper)))
         tables.append((ranks_title(equal), ranks_table(equal)))
-    if results.kind == "ablation":
-        table = claims_table(results)
-        tables.append((claims_title(results, table), _joined(results, table)))
-    else:
-        title = f"{results.reference} against the other methods on the same seeds"
-        tables.append((title, _joined(results, significance_table(results))))
+    tables.append((paired_title(results), _joined(results, paired_table(results))))
     selected = [
         [f"{results.setting_title(c.setting)}, {c.label}", selected_text(c)]
         for c in results.cells

@@ -90,12 +90,12 @@ def experiment_content(spec: Spec, known: Mapping[str, Row]) -> dict[str, Any]:
 def _cell_content(cell: Cell, draws: str) -> dict[str, Any]:
     setup, entry = cell.setup, cell.entry
     where = setup.dataset, setup.imbalance, setup.fields
-    is_variant = entry.label != METHODS[entry.method].title
+    is_variant = entry.label != METHODS[entry.name].title
     published = None
     if draws == "ablation":
         published = paper_cell(*where, entry.label, table="ablation")
     elif not is_variant:  # which the paper's tables do not have
-        published = paper_cell(*where, entry.method)
+        published = paper_cell(*where, entry.name)
     if draws == "comparison":
         published = published or paper_cell(*where, entry.label, table="published")
     return {
@@ -104,8 +104,8 @@ def _cell_content(cell: Cell, draws: str) -> dict[str, Any]:
         "imbalance": setup.imbalance,
         "imbalance_fields": dict(setup.fields),
         "label": entry.label,
-        "method": entry.method,
-        "role": "" if is_variant else METHODS[entry.method].role,
+        "method": entry.name,
+        "role": "" if is_variant else METHODS[entry.name].role,
         "varies": next(iter(entry.vary), None),
         "value": cell.value,
         "note": entry.note,
@@ -185,9 +185,9 @@ class Plan:
         return [] if settings is None else [(settings, None)]
 
     def _candidates(self, setup: Setup, entry: Entry) -> list[Fields]:
-        base = dict(entry.shared)
+        base = dict(self.spec.shared)
         if entry.presets:
-            base |= preset_for(setup.dataset, setup.imbalance, setup.fields, entry.method) or {}
+            base |= preset_for(setup.dataset, setup.imbalance, setup.fields, entry.name) or {}
         if entry.like:
             other = next(one for one in self.spec.entries if one.label == entry.like)
             selected = self.choice(setup, other)
@@ -214,9 +214,9 @@ class Plan:
         self, setup: Setup, entry: Entry, settings: Fields, seeds: Iterable[int]
     ) -> list[JobSpec]:
         """The same job for several seeds; checking its parameters takes far longer than a key."""
-        name = repr((setup, entry.method, sorted(settings.items())))
+        name = repr((setup, entry.name, sorted(settings.items())))
         if name not in self._templates:
-            self._templates[name] = job_spec(setup, entry.method, settings, seed=0)
+            self._templates[name] = job_spec(setup, entry.name, settings, seed=0)
         return [self._templates[name].with_seed(seed) for seed in seeds]
 
 

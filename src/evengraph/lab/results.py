@@ -462,44 +462,32 @@ def count_reached(table: Table) -> str:
     return f"{reached} of {len(table) - 1} published means reached"
 
 
-def claims_title(results: ExperimentResults, table: Table) -> str:
-    """Heading of the table of differences between variants."""
-    published = any(row[2] for row in table[1:])
+def paired_title(results: ExperimentResults) -> str:
+    """Heading of the paired tests."""
+    if results.kind != "ablation":
+        return f"{results.reference} against the other methods on the same seeds"
+    published = any(cell.paper for cell in results.cells)
     return "Which published differences hold" if published else f"Against {results.reference}"
 
 
-def claims_table(results: ExperimentResults) -> Table:
-    """Published difference of each variant and ours."""
+def paired_table(results: ExperimentResults) -> Table:
+    """Tests of each variant against the full method, or of a tuned method against every other."""
+    variants = results.kind == "ablation"
+    tests = []
+    if variants or any(cell.selected for cell in results.cells):
+        tests = compare(results, results.reference, METRIC, variants=variants)
     rows = [
         [
-            comparison.setting,
-            comparison.gaps.label,
-            "" if comparison.gaps.paper is None else difference_text(comparison.gaps.paper),
-            difference_text(comparison.gaps.mean),
-            interval_text(comparison.gaps.band, sign=True),
-            f"{comparison.corrected:.2g}",
-            comparison.verdict,
+            test.setting,
+            test.gaps.label if variants else test.against,
+            "" if test.gaps.paper is None else difference_text(test.gaps.paper),
+            difference_text(test.gaps.mean),
+            interval_text(test.gaps.band, sign=True),
+            f"{test.corrected:.2g}",
+            test.verdict,
         ]
-        for comparison in compare(results, results.reference, METRIC, variants=True)
+        for test in tests
     ]
-    header = ["setting", "variant", "paper", "ours", "95% interval", "p, corrected", "verdict"]
-    return [header, *rows] if rows else []
-
-
-def significance_table(results: ExperimentResults) -> Table:
-    """Tests of the tuned method against every other; none if no method was tuned."""
-    tuned = any(cell.selected for cell in results.cells)
-    rows = [
-        [
-            comparison.setting,
-            comparison.against,
-            str(len(comparison.gaps.values)),
-            difference_text(comparison.gaps.mean),
-            interval_text(comparison.gaps.band, sign=True),
-            f"{comparison.p:.2g}",
-            f"{comparison.corrected:.2g}",
-        ]
-        for comparison in (compare(results, results.reference, METRIC) if tuned else ())
-    ]
-    header = ["setting", "against", "seeds", "difference", "95% interval", "p", "p, corrected"]
+    other = "variant" if variants else "against"
+    header = ["setting", other, "paper", "ours", "95% interval", "p, corrected", "verdict"]
     return [header, *rows] if rows else []

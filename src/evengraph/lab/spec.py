@@ -54,17 +54,16 @@ class Setup:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A method of an experiment, and where its parameters come from."""
+    """A [[method]] of an experiment, and where its parameters come from."""
 
-    label: str  # in tables
-    method: str
-    shared: Fields = field(default_factory=dict)  # of all methods, unless replaced below
-    fields: Fields = field(default_factory=dict)
-    grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # one is selected on validation
-    vary: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # every value is shown
+    name: str
+    label: str = ""  # in tables; by default the title of the method
+    fields: dict[str, Any] = field(default_factory=dict)
+    grid: dict[str, list[Any]] = field(default_factory=dict)  # one is selected on validation
+    vary: dict[str, list[Any]] = field(default_factory=dict)  # every value is shown
     like: str = ""  # start from what was selected for another entry, by its label
     presets: bool = False  # start from the preset of the setting
-    more_seeds: Sequence[int] = ()  # beyond those of the selection
+    more_seeds: Any = ()  # beyond those of the selection
     note: str = ""  # what the literature says of it, for the report
 
 
@@ -78,6 +77,7 @@ class Spec:
     seeds: Sequence[int]  # parameters are selected on them
     setups: Sequence[Setup]
     entries: Sequence[Entry]
+    shared: Fields = field(default_factory=dict)  # parameters of all methods, unless they set them
 
     def narrowed(
         self, *, seeds: Sequence[int] = (), methods: Sequence[str] = (), setups: Sequence[str] = ()
@@ -87,11 +87,11 @@ class Spec:
         if not matching:
             allowed = ", ".join(setup.name for setup in self.setups)
             raise ValueError(f"No setting of {self.name} matches {listed(setups)}: {allowed}.")
-        wanted = [e for e in self.entries if not methods or e.method in methods]
+        wanted = [e for e in self.entries if not methods or e.name in methods]
         bases = {entry.like for entry in wanted}
         entries = [e for e in self.entries if e in wanted or e.label in bases]
         if not entries:
-            allowed = ", ".join(dict.fromkeys(entry.method for entry in self.entries))
+            allowed = ", ".join(dict.fromkeys(entry.name for entry in self.entries))
             raise ValueError(f"{self.name} has none of {listed(methods)}; it has {allowed}.")
         if seeds:
             entries = [replace(entry, more_seeds=()) for entry in entries]
@@ -139,21 +139,6 @@ def check_keys(text: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Method:
-    """A [[method]] of a file."""
-
-    name: str
-    label: str | None = None
-    fields: dict[str, Any] = field(default_factory=dict)
-    grid: dict[str, list[Any]] = field(default_factory=dict)
-    vary: dict[str, list[Any]] = field(default_factory=dict)
-    like: str = ""
-    presets: bool = False
-    more_seeds: Any = ()
-    note: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
 class _Small:
     """The [quick] part of a file."""
 
@@ -167,7 +152,7 @@ class _File:
     """The content of an experiment file."""
 
     setup: list[dict[str, Any]]
-    method: list[_Method]
+    method: list[Entry]
     title: str | None = None
     draws: Draws = "comparison"
     seeds: Any = "5-7"
@@ -195,10 +180,11 @@ def _spec(parts: _File, name: str) -> Spec:
         draws=parts.draws,
         seeds=_seeds(parts.seeds, "seeds"),
         setups=[_setup(part, index) for index, part in enumerate(parts.setup)],
-        entries=[_entry(part, parts.fields, index) for index, part in enumerate(parts.method)],
+        entries=[_entry(part, index) for index, part in enumerate(parts.method)],
+        shared=parts.fields,
     )
     for entry in spec.entries:
-        _check_values(METHODS[entry.method], {k: [v] for k, v in parts.fields.items()}, "fields")
+        _check_values(METHODS[entry.name], {k: [v] for k, v in parts.fields.items()}, "fields")
     seen: dict[str, Entry] = {}
     for index, entry in enumerate(spec.entries):
         if entry.label in seen:
@@ -211,7 +197,7 @@ def _spec(parts: _File, name: str) -> Spec:
             base = seen.get(entry.like)
             while base is not None:  # the method must have the parameters it starts from
                 for param in {*base.fields, *base.grid}:
-                    check_field(METHODS[entry.method], param)
+                    check_field(METHODS[entry.name], param)
                 base = seen.get(base.like)
         seen[entry.label] = entry
     return spec
@@ -238,33 +224,20 @@ def _setup(part: dict[str, Any], index: int) -> Setup:
     return Setup(dataset=dataset, imbalance=imbalance, fields=asdict(protocol))
 
 
-def _entry(part: _Method, shared: Fields, index: int) -> Entry:
+def _entry(part: Entry, index: int) -> Entry:
     path = "method", index
     with _at(*path, "name"):
-        method = known_method(part.name)
+        kind = METHODS[known_method(part.name)]
     if part.grid and part.vary:
         raise SchemaError("excludes grid", *path, "vary")
     if len(part.vary) > 1:
         raise SchemaError("takes one parameter; use a [[method]] for each", *path, "vary")
-    for name in ("fields", "grid", "vary"):
-        table = getattr(part, name)
-        values = {k: [v] for k, v in table.items()} if name == "fields" else table
-        _check_values(METHODS[method], values, *path, name)
-    label = METHODS[method].title if part.label is None else part.label
-    if not label.strip():
-        raise SchemaError("must not be empty", *path, "label")
-    return Entry(
-        label=label,
-        method=method,
-        shared=shared,
-        fields=part.fields,
-        grid=part.grid,
-        vary=part.vary,
-        like=part.like,
-        presets=part.presets,
-        more_seeds=_seeds(part.more_seeds, *path, "more_seeds"),
-        note=part.note,
-    )
+    _check_values(kind, {name: [value] for name, value in part.fields.items()}, *path, "fields")
+    for name in ("grid", "vary"):
+        _check_values(kind, getattr(part, name), *path, name)
+    seeds = _seeds(part.more_seeds, *path, "more_seeds")
+    name, label = known_method(part.name), part.label.strip() or kind.title
+    return replace(part, name=name, label=label, more_seeds=seeds)
 
 
 def _check_values(kind: type[Method], table: Mapping[str, Sequence[Any]], *path: str | int) -> None:
