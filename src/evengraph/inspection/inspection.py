@@ -85,7 +85,6 @@ def inspect_graph(
     table: Any = None,
     label: str | None = None,
     id: str | None = None,
-    class_names: Sequence[str] | None = None,
     hashed: Any = None,
     feature_names: Sequence[str] | None = None,
 ) -> Inspection:
@@ -101,7 +100,6 @@ def inspect_graph(
             by its columns.
         label: Its label column; required with a table.
         id: Its id column.
-        class_names: One name per class; by default those of the graph.
         hashed: Which features are buckets of hashed words (`FeatureEncoder.hashed`).
         feature_names: One name per column of x; by default those of the graph, or numbers.
 
@@ -110,12 +108,7 @@ def inspect_graph(
         hashed: bool, (F,)
     """
     labels, known = _labels(graph)
-    number = int(labels.max()) + 1
-    if class_names is None and "class_names" in graph:
-        class_names = graph.class_names
-    names = [str(name) for name in class_names or map("class {}".format, range(number))]
-    if len(names) < number:
-        raise ValueError(f"class_names must hold {number} names, got {len(names)}.")
+    names = _class_names(graph, labels)
     neighbours, edges = read_edges(_numpy(graph.edge_index), len(labels))
     component = component_ids(neighbours)
     x = _features(graph)
@@ -181,9 +174,8 @@ def _feature_leaks(
     graph: Data, names: Sequence[str], least: float = SUSPICIOUS
 ) -> tuple[list[Leak], Features]:
     (labels, known), x = _labels(graph), _features(graph)
-    number = int(labels.max()) + 1
-    features = measure_features(x, labels, known, number)
-    classes = [str(c) for c in graph.get("class_names") or map("class {}".format, range(number))]
+    classes = _class_names(graph, labels)
+    features = measure_features(x, labels, known, len(classes))
     return leaks_in_features(x, labels, classes, names, least), features
 
 
@@ -201,6 +193,15 @@ def _labels(graph: Data) -> tuple[Ints, Bools]:
     if not (known := labels >= 0).any():
         raise ArgumentError("No node has a label.", argument="label")
     return labels, known
+
+
+def _class_names(graph: Data, labels: Ints) -> list[str]:
+    number = int(labels.max()) + 1
+    names = graph.get("class_names") or map("class {}".format, range(number))
+    names = [str(name) for name in names]
+    if len(names) < number:
+        raise ValueError(f"graph.class_names must hold {number} names, got {len(names)}.")
+    return names
 
 
 def _features(graph: Data) -> Matrix:

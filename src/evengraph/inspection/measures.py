@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
@@ -21,7 +22,6 @@ Matrix = NDArray[Any]
 
 BITS = 64
 CHUNK_ENTRIES = 4_000_000  # processed at a time, so that x is never copied as a whole
-MIX_ONE, MIX_TWO = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 
 
 @dataclass(frozen=True)
@@ -267,7 +267,6 @@ class Features:
 
     count: int
     hashed: int = 0  # columns that are buckets of hashed words
-    density: float | None  # share of non-zero entries
     constant: int  # other columns with the same value in every row
     missing: int  # NaN and infinite entries
     empty_nodes: int  # nodes whose features are all zero
@@ -279,19 +278,17 @@ def measure_features(
     x: Matrix, labels: Ints, labelled: Bools, num_classes: int, hashed: Bools | None = None
 ) -> Features:
     """Measure all features, (N, F), in one pass."""
-    same, missing, nonzero, prints, full = _read(x)
+    same, missing, prints, full = _read(x)
     # labelled nodes of which another of the same features is of another class
     _, group = np.unique(prints[full], return_inverse=True)
     num_groups, known = int(group.max(initial=-1)) + 1, labelled[full]
     pairs = np.unique(group[known] * num_classes + labels[full][known])
     classes = np.bincount(pairs // num_classes, minlength=num_groups)
-    entries = x.shape[0] * x.shape[1]
     hashed = np.zeros(x.shape[1], np.bool_) if hashed is None else hashed
     constant = same & (missing == 0) & ~hashed
     return Features(
         count=x.shape[1],
         hashed=int(hashed.sum()),
-        density=int(nonzero.sum()) / entries if entries else None,
         constant=int(constant.sum()),
         missing=int(missing.sum()),
         empty_nodes=int((~full).sum()) if x.shape[1] else 0,
@@ -300,14 +297,13 @@ def measure_features(
     )
 
 
-def _read(x: Matrix) -> tuple[Bools, Ints, Ints, NDArray[np.uint64], Bools]:
-    """Per column, whether all rows are equal, and how many are not finite, and not 0; row hashes.
+def _read(x: Matrix) -> tuple[Bools, Ints, NDArray[np.uint64], Bools]:
+    """Per column, whether all rows are equal, and how many are not finite; row hashes.
 
     The last tells which rows have an entry other than 0, (N,).
     """
     num_nodes, width = x.shape
-    same = np.ones(width, np.bool_)
-    missing, nonzero = np.zeros(width, np.int64), np.zeros(width, np.int64)
+    same, missing = np.ones(width, np.bool_), np.zeros(width, np.int64)
     prints, full = np.zeros(num_nodes, np.uint64), np.zeros(num_nodes, np.bool_)
     keys = np.random.default_rng(0).integers(2**63, size=(width,), dtype=np.uint64)
     keys = keys * np.uint64(2) + np.uint64(1)  # odd, and distinct for each column
@@ -315,27 +311,17 @@ def _read(x: Matrix) -> tuple[Bools, Ints, Ints, NDArray[np.uint64], Bools]:
     for start in range(0, num_nodes, step):
         rows = slice(start, start + step)
         chunk = x[rows]
-        filled = chunk != 0
-        full[rows] = filled.any(1)
-        nonzero += filled.sum(0)
+        full[rows] = (chunk != 0).any(1)
         prints[rows] = _fingerprints(chunk, keys)
         missing += (~np.isfinite(chunk)).sum(0)
         same &= (chunk == x[0]).all(0)
-    return same, missing, nonzero, prints, full
+    return same, missing, prints, full
 
 
 def _fingerprints(chunk: Matrix, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """A 64-bit hash per row; two different rows collide with probability of about 10^-19."""
-    single = chunk.dtype == np.float32
-    plain: Matrix = chunk.astype(np.float32 if single else np.float64)
-    plain += 0.0  # -0.0 becomes 0.0
-    bits = plain.view(np.uint32 if single else np.uint64).astype(np.uint64)
-    # the low bits of most floats are zero and would stay zero in a sum of products
-    bits = bits * MIX_ONE
-    bits ^= bits >> np.uint64(29)
-    bits *= MIX_TWO
-    bits ^= bits >> np.uint64(32)
-    return np.asarray(bits @ keys, np.uint64)
+    plain = chunk.astype(np.float64) + 0.0  # -0.0 becomes 0.0
+    return np.asarray(pd.util.hash_array(plain.ravel()).reshape(chunk.shape) @ keys, np.uint64)
 
 
 SUSPICIOUS = 0.95  # share of the error that a leaking column removes
@@ -396,15 +382,11 @@ def leaks_in_features(
 
 def leaks_in_table(table: Any, label: str, id: str | None) -> list[Leak]:
     """Check every column of a node table by itself, before encoding."""
-    import pandas as pd
-
     for name in (label, id):
         if name is not None and name not in table.columns:
             known = ", ".join(map(str, table.columns))
             raise ValueError(f"the table must have a column {name!r}; it has: {known}.")
-    texts = table[label].astype(object).where(table[label].notna(), "").astype(str).str.strip()
-    labels, names = pd.factorize(texts.where(texts != ""))
-    labels, names = labels.astype(np.int64), [str(name) for name in names]
+    labels, names = _encoded(table[label])
     rows = sample_rows(labels, len(names))
     every = np.concatenate([rows, _sample_unlabelled(labels)])
     leaks = list[Leak]()
@@ -425,17 +407,21 @@ def leaks_in_table(table: Any, label: str, id: str | None) -> list[Leak]:
     return leaks
 
 
+def _encoded(values: Any) -> tuple[Ints, list[str]]:
+    """The class of every row, -1 for an empty cell, and the names of the classes."""
+    texts = values.astype(object).where(values.notna(), "").astype(str).str.strip()
+    labels, names = pd.factorize(texts.where(texts != ""))
+    return labels.astype(np.int64), [str(name) for name in names]
+
+
 KINDS = {"Log": "Number", "Quantile": "Number", "Items": "List", "Boolean": "True or false"}
 CURVES = {"Log": "logarithm", "Quantile": "ranks", "Category": "one per value"}
 
 
 def describe_columns(table: Any, label: str, id: str | None, encoder: Any) -> list[dict[str, Any]]:
     """Type, missing cells, values and link to the label of every column, and its features."""
-    import pandas as pd
-
-    texts = table[label].astype(object).where(table[label].notna(), "").astype(str).str.strip()
-    labels, names = pd.factorize(texts.where(texts != ""))
-    rows = sample_rows(labels.astype(np.int64), len(names))
+    labels, names = _encoded(table[label])
+    rows = sample_rows(labels, len(names))
     encoded = {one.column: one for one in encoder.columns}
     found = []
     for name, column in table.drop(columns=[label] if id is None else [label, id]).items():
@@ -481,8 +467,6 @@ BARS = "▁▂▃▄▅▆▇█"
 
 def _values(cells: Any, logarithmic: bool) -> str:
     """Range, median and histogram of numbers, or the most frequent values with their shares."""
-    import pandas as pd
-
     if not len(cells):
         return ""
     dates = pd.api.types.is_datetime64_any_dtype(cells)
@@ -502,8 +486,6 @@ def _values(cells: Any, logarithmic: bool) -> str:
 
 def _cells(column: Any) -> Any:
     """A column as numbers or dates if its encoder would read it so; otherwise as it is."""
-    import pandas as pd
-
     if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_datetime64_any_dtype(column):
         return column
     try:
@@ -563,8 +545,6 @@ def _unseen_leak(
 
 
 def _words_for(cells: Any) -> str:
-    import pandas as pd
-
     if pd.api.types.is_numeric_dtype(cells) and cells.notna().all():
         low, high = f"{cells.min():g}", f"{cells.max():g}"
         return low if low == high else f"{low} to {high}"
@@ -596,8 +576,6 @@ def _filled_groups(values: NDArray[Any], num_classes: int) -> Ints:
 
 
 def _groups(column: Any, num_classes: int) -> Ints:
-    import pandas as pd
-
     if pd.api.types.is_datetime64_any_dtype(column):
         column = column.astype("int64")
     if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
@@ -608,8 +586,6 @@ def _groups(column: Any, num_classes: int) -> Ints:
 
 def _looks_like_id(column: Any, cells: Any, ids: Any) -> bool:
     """Whether a column holds integers or single words that hardly ever repeat, or the ids."""
-    import pandas as pd
-
     known, types = column.dropna(), pd.api.types
     if (
         len(known) < LEAST_ROWS
