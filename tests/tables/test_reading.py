@@ -38,7 +38,7 @@ from evengraph.tables.cells import (
 )
 from evengraph.tables.encoders import Date, Number, as_dict, fit_column, from_dict
 from evengraph.tables.read import csv_header
-from evengraph.tables.text import TextColumn, read_bits
+from evengraph.tables.text import TextColumn
 
 WRITERS = {
     "t.csv": lambda table, path: table.to_csv(path, index=False),
@@ -500,13 +500,3 @@ def test_a_column_is_parsed_once_as_long_as_it_is_the_same():
     assert text.numbers.tolist() == [1, 2]
     with pytest.raises(ValueError, match="read-only"):
         text.numbers[0] = 7
-
-
-@pytest.mark.parametrize("cells", [["0", "10"], ["0", None], ["0", "2"], [" 1", "0"], ["é", "1"]])
-def test_bits_are_nothing_but_0_and_1(cells):
-    bits = pd.Series(["1", "0", "0", "1"], dtype="str")
-    assert read_bits(bits).tolist() == [1, 0, 0, 1]
-    assert read_bits(bits.iloc[1:3]).tolist() == [0, 0]
-    assert read_bits(pd.Series(cells, dtype="str")) is None
-    assert read_bits(bits.iloc[:0]) is None
-    assert read_bits(bits.astype(int)) is None

@@ -293,8 +293,10 @@ class Executor:
         """
         if self.batch and has_kernels(torch.device(self.device)):
             batchable = [job for job in jobs if batching(job.method) is not None]
+            end = partial(self._end, on_end=on_end)
             try:
-                self._fit_batch(self.journal.claim(batchable), partial(self._end, on_end=on_end))
+                left = self._fit_together(self.journal.claim(batchable), end)
+                replace(self, journal=Journal())._run_here(left, end)
             finally:
                 self.journal.release()
             jobs = [job for job in jobs if job not in set(batchable)]
@@ -378,13 +380,10 @@ class Executor:
 
     # Many jobs as one batch.
 
-    def _fit_batch(self, jobs: Sequence[Job], end: OnEnd) -> None:
-        """Fit side by side, and alone what is left if something went wrong."""
-        left = self._fit_together(jobs, end) if len(jobs) > 1 else jobs
-        replace(self, journal=Journal())._run_here(left, end)
-
     def _fit_together(self, jobs: Sequence[Job], end: OnEnd) -> Sequence[Job]:
-        """Fit side by side; returns the jobs that are left if something went wrong."""
+        """Fit side by side; returns those that are left: one alone, or after an error."""
+        if len(jobs) < 2:
+            return jobs
         fits: list[tuple[Job, Task, Method]] = []
         tasks: dict[Any, Task] = {}
         tensors: list[torch.Tensor] = []
@@ -478,24 +477,18 @@ def _run_in_worker(
     if os.getpid() != parent:  # joblib may stay in this process if there is no other
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the parent, which ends us
         end_with_parent()
+        torch.set_num_threads(1)
     if executor.deadline is not None and time() >= executor.deadline:
         return index, None, False
     (folder / str(index)).touch()
     on_cpu = torch.device(executor.device).type == "cpu"  # where each worker has its own core
     executor = replace(executor, sharing=1 if on_cpu else executor.workers)
-    return index, *_run_one(job, executor, threads=1 if os.getpid() != parent else None)
-
-
-def _run_one(job: Job, executor: Executor, threads: int | None = 1) -> tuple[Result | None, bool]:
-    """Run a job in a worker; returns a result that can be sent, and whether there was time."""
-    if threads is not None:
-        torch.set_num_threads(threads)
     results: list[Result] = []
     in_time = executor._run_here([job], lambda _, result: results.append(result))
     result = results[0] if results else None
     if isinstance(result, Failure):
         result = replace(result, error=None)  # not every exception can be pickled
-    return result, in_time
+    return index, result, in_time
 
 
 def _split_key(job: Job) -> tuple[Any, ...]:

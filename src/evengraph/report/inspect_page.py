@@ -5,7 +5,7 @@ from typing import Any
 
 from evengraph.core.untrusted import items, number, part
 from evengraph.report import page
-from evengraph.report.charts import bar, dot_row, swatch
+from evengraph.report.charts import bar, dot_row, scale_row, swatch
 from evengraph.report.markup import DASH, Markup, decimals, integer, join, percentage, plural, tag
 from evengraph.report.view import ClassSummary, InspectionView, dataset_title
 
@@ -68,22 +68,35 @@ def _findings(view: InspectionView) -> Markup:
 
 
 def _classes(view: InspectionView) -> Markup:
-    rows = view.classes
-    largest = max((row.labelled for row in rows), default=0.0)
-    lines = []
-    for row in rows:
-        size = bar(f"{row.name}: {integer(row.labelled)} labelled nodes", row.labelled, largest)
-        drawn, value = (size, homophily_row(row)), decimals(row.homophily, 0)
-        lines.append(page.class_row(row.name, integer(row.labelled), *drawn, value, row.rare))
+    """Of each class a bar of its size, and its homophily on an axis from 0 to 100."""
+    largest = max((row.labelled for row in view.classes), default=0.0)
+    counts = tag("span", "labelled nodes", class_="counts")
+    axis = tag("span", "neighbours in the same class, %")
+    lines = [tag("li", tag("span", class_="name"), counts, axis, class_="head")]
+    for row in view.classes:
+        size = integer(row.labelled)
+        drawn = tag(
+            "li",
+            tag("span", row.name, class_="name", title=row.name),
+            tag("span", size, class_="value"),
+            bar(f"{row.name}: {size} labelled nodes", row.labelled, largest),
+            homophily_row(row),
+            tag("span", decimals(row.homophily, 0), class_="value"),
+            class_="rare" if row.rare else None,
+        )
+        lines.append(drawn)
+    lines.append(tag("li", scale_row(), class_="axis-row", aria_hidden="true"))
     marks = [tag("li", swatch("bar"), "labelled")]
-    if any(row.rare for row in rows):
+    if any(row.rare for row in view.classes):
         rare = "fewer than half the labelled nodes of the largest class"
         marks.append(tag("li", swatch("bar"), rare, class_="rare"))
-    if any(row.chance is not None for row in rows):
+    if any(row.chance is not None for row in view.classes):
         marks.append(tag("li", swatch("reference"), "expected by chance for this class"))
-    columns = ("labelled nodes", "neighbours in the same class, %")
-    intro = "Classes are sorted by their number of labelled nodes."
-    return page.class_section("Classes, head to tail", intro, marks, columns, lines)
+    intro = tag("p", "Classes are sorted by their number of labelled nodes.")
+    kinds = ("ladder dense", "long") if len(view.classes) > page.DENSE else ("ladder", None)
+    ladder = tag("ul", *lines, class_=kinds[0])
+    heading = "Classes, head to tail"
+    return page.section(heading, intro, page.legend(marks), ladder, kind=kinds[1])
 
 
 def homophily_row(row: ClassSummary) -> Markup:
@@ -167,5 +180,6 @@ def degree_bars(bins: Sequence[Any]) -> Markup:
     for low, high, count in counts:
         name = f"{low:,}" if low == high else f"{low:,}–{high:,}"
         drawn = bar(f"{integer(count)} nodes of degree {name}", count, largest)
-        lines.append(page.bar_row(name, drawn, integer(count)))
+        value = tag("span", integer(count), class_="value")
+        lines.append(tag("li", tag("span", name, class_="name"), drawn, value))
     return tag("ul", *lines, class_="bars")

@@ -10,7 +10,6 @@ from urllib.parse import quote
 
 from evengraph.core.files import write_atomic
 from evengraph.core.untrusted import items
-from evengraph.report.charts import scale_row
 from evengraph.report.markup import DASH, Markup, decimals, join, tag
 from evengraph.report.view import timestamp
 
@@ -155,12 +154,6 @@ def table_section(
     return section(title, tag("p", text), table(title, heads, rows, kind), **options)
 
 
-def bar_row(name: str, drawn: Markup, value: str) -> Markup:
-    """A bar between its name and its value, in a list."""
-    shown = tag("span", value, class_="value")
-    return tag("li", tag("span", name, class_="name"), drawn, shown)
-
-
 def table_row(name: str, cells: Iterable[str], kind: str | None = None) -> Markup:
     return tag("tr", tag("th", name, scope="row"), *(tag("td", c) for c in cells), class_=kind)
 
@@ -190,35 +183,6 @@ def shaded_row(
         look = {"style": f"--share: {share:.2f}", "class_": "strong" if share >= FLIP else None}
         cells.append(tag("td", decimals(value, 0) + unit, **look))
     return tag("tr", tag("th", name, scope="row"), *cells, class_=kind)
-
-
-def class_section(
-    heading: str,
-    intro: str,
-    marks: Sequence[Markup],
-    columns: tuple[str, str],
-    rows: Sequence[Markup],
-) -> Markup:
-    """List the classes, one `class_row` each; `columns` name what bar and axis show."""
-    counts = tag("span", columns[0], class_="counts")
-    head = tag("li", tag("span", class_="name"), counts, tag("span", columns[1]), class_="head")
-    scale = tag("li", scale_row(), class_="axis-row", aria_hidden="true")
-    dense = len(rows) > DENSE
-    lines = tag("ul", head, *rows, scale, class_="ladder dense" if dense else "ladder")
-    return section(heading, tag("p", intro), legend(marks), lines, kind="long" if dense else None)
-
-
-def class_row(name: str, size: str, bar: Markup, axis: Markup, value: str, rare: bool) -> Markup:
-    """One row of a `class_section`: a bar for the size, an axis from 0 to 100 for the value."""
-    return tag(
-        "li",
-        tag("span", name, class_="name", title=name),
-        tag("span", size, class_="value"),
-        bar,
-        axis,
-        tag("span", value, class_="value"),
-        class_="rare" if rare else None,
-    )
 
 
 def footer(version: object, *parts: str) -> Markup:

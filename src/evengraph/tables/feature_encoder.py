@@ -37,7 +37,7 @@ from evengraph.tables.encoders import (
 )
 from evengraph.tables.links import LinkFeatures
 from evengraph.tables.notes import Note, NoteKind, Notes
-from evengraph.tables.text import Text, UselessColumnError, fill, read_bits
+from evengraph.tables.text import Text, UselessColumnError, fill
 
 VERSION = 2
 MIN_COLUMNS = 50  # of 0 and 1 are a list of items, spread over columns; fewer are numbers
@@ -325,9 +325,6 @@ def _read_indicator(values: Any) -> NDArray[np.float32]:
     if values.dtype.kind in "biuf":
         numbers = np.nan_to_num(values.to_numpy(np.float32), nan=0.0)
         return np.where((numbers == 0) | (numbers == 1), numbers, np.float32(np.nan))
-    bits = read_bits(values)
-    if bits is not None:
-        return bits
     try:
         codes, names = distinct_names(values)
     except ValueError:  # lists

@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -209,23 +208,6 @@ def _bools(array: Any) -> NDArray[np.bool_]:
     return np.asarray(array.fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)
 
 
-def read_bits(values: Any) -> NDArray[np.float32] | None:
-    """A column of text as numbers if every cell is 0 or 1, (N,), from the bytes of all cells."""
-    if not isinstance(values.dtype, pd.StringDtype) or not len(values):
-        return None
-    cells = values.array.__arrow_array__()
-    cells = cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells
-    width = {pa.string(): np.int32, pa.large_string(): np.int64}.get(cells.type)
-    if cells.null_count or width is None:
-        return None
-    _, ends, content = cells.buffers()
-    ends = np.frombuffer(ends, width)[cells.offset : cells.offset + len(cells) + 1]
-    if (np.diff(ends) != 1).any():
-        return None
-    digits = np.frombuffer(content, np.uint8)[ends[0] : ends[-1]] - ord("0")
-    return None if (digits > 1).any() else digits.astype(np.float32)
-
-
 def parse_json(texts: Sequence[str]) -> list[Any] | None:
     """Lists from JSON, or from Python's notation, which pandas writes; None if one is no list."""
     joined = f"[{','.join(texts)}]"  # all at once, not one by one
@@ -256,19 +238,14 @@ class Entries(NamedTuple):
 
 def fill(features: NDArray[np.float32], parts: Iterable[Entries | NDArray[Any]]) -> None:
     """Write parts, (N, .) each, side by side into an array of zeros, (N, F)."""
-    start, narrow = 0, list[NDArray[Any]]()  # narrow parts are joined first, for the cache
-    for part in chain(parts, [None]):  # None: the end
-        if part is not None and not isinstance(part, Entries):
-            narrow.append(part)
-            continue
-        if narrow:
-            joined: NDArray[np.float32] = np.concatenate(narrow, axis=1, dtype=np.float32)
-            features[:, start : start + joined.shape[1]] = joined
-            start += joined.shape[1]
-            narrow.clear()
-        if part is not None:
+    start = 0
+    for part in parts:
+        stop = start + part.shape[1]
+        if isinstance(part, Entries):
             features[part.rows, start + part.columns] = part.values
-            start += part.shape[1]
+        else:
+            features[:, start:stop] = part
+        start = stop
 
 
 MIN_CELLS = 5  # that must hold a word for it to be saved: a rarer word may be a name
