@@ -510,6 +510,11 @@ def test_features_and_degrees_have_moved():
     assert "neighbours, " in line
 
 
+def test_a_feature_that_was_constant_moves_by_no_deviation():
+    constant = dataclasses.replace(STATISTICS, means=(1.0, 2.0), deviations=(0.0, 2.0))
+    assert constant.steps(torch.tensor([[1.0, 4.0], [5.0, 4.0]])).tolist() == [0.0, 1.0]
+
+
 def test_a_change_that_does_not_show_is_not_told():
     regular = dataclasses.replace(STATISTICS, log_degree=(math.log1p(4.0), 1e-6))
     rows = torch.arange(400)

@@ -1,16 +1,18 @@
 """monitor(): counts against counting by hand, drift, periods, labels that came back, advice."""
 
 import json
+from types import SimpleNamespace as Stub
 from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 import evengraph as eg
 from command_line import call
 from evengraph.metrics.significance import share_interval
-from evengraph.pipeline.predictions import monitor, read_labels
+from evengraph.pipeline.predictions import _advice, monitor, read_labels
 
 RNG = np.random.default_rng(0)
 
@@ -76,6 +78,18 @@ def test_nodes_like_those_of_training_need_nothing_and_others_a_refit(model):
     assert advice.startswith("Refit with the labels that came back: ")
     assert moved["features"][0]["feature"] == "amount"
     assert moved["drift"]
+
+
+@pytest.mark.parametrize(
+    ("back", "learnt", "worth"), [(19, 4, False), (20, 4, True), (20, 50, False)]
+)
+def test_a_refit_is_worth_twenty_labels_and_half_of_those_learnt_from(back, learnt, worth):
+    labelled = Stub(labels=torch.ones(learnt, dtype=torch.long))
+    model = Stub(info=Stub(decision=Stub(positive=1)), method_=Stub(labelled_=labelled))
+    labels = {"positives": back, "precision": None, "precision_before": None}
+    content = {"labels": labels, "alarms": {"class": "fraud", "interval": None}, "drift": []}
+    (advice,) = _advice(model, content)
+    assert (f"{back} labels of fraud came back" in advice) is worth
 
 
 def test_numbers_as_times_make_periods(model):
