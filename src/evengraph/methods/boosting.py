@@ -162,9 +162,8 @@ class Boosting(Method):
     @classmethod
     def current_params(cls, params: Mapping[str, Any]) -> dict[str, Any]:
         """Replace `neighbours`, a flag of former versions, by `hops`; XGBoost is no engine now."""
-        before = {"columns": 0, "degree": False, "engine": "sklearn", "context": False}
-        params = {**before, "sample": 1.0, "bins": 255, "stop_early": True, **params}
-        if params["engine"] == "xgboost":  # its trees are stored like any others
+        params = dict(params)
+        if params.get("engine") == "xgboost":  # its trees are stored like any others
             params["engine"] = "lightgbm"
         if "neighbours" in params:
             params["hops"] = int(params.pop("neighbours"))

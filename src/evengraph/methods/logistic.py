@@ -88,11 +88,6 @@ class Logistic(Method):
         """The title, with the hops if there are any."""
         return f"{self.title} over {self.hops} hops" if self.hops else self.title
 
-    @classmethod
-    def current_params(cls, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Former versions had neither hops nor the degree."""
-        return {"hops": 0, "degree": False, **params}
-
     def _fit(self, task: Task) -> None:
         nodes = (task.train | task.val).nonzero().squeeze(1)
         key = "scaling", self.degree and self.hops > 0

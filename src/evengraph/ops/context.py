@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, MutableMapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 from weakref import ref
 
 import numpy as np
@@ -157,39 +157,32 @@ def label_columns(
 
     Cost: O(E C) for each of a few steps.
     """
-    if not held_out:
-        return _label_columns(graph, nodes, labels, num_classes, num_links, None)
-    part = torch.empty_like(labels, device="cpu")
-    for label in range(num_classes):
-        members = (labels.cpu() == label).nonzero().squeeze(1)
-        order = torch.randperm(members.numel(), generator=generator(label))
-        part[members[order]] = (torch.arange(members.numel()) + label) % PARTS
-    return _label_columns(graph, nodes, labels, num_classes, num_links, part)
-
-
-def label_width(num_classes: int, num_links: int = 0) -> int:
-    """The number of label columns."""
-    return (3 + num_links) * (1 if num_classes == 2 else num_classes)
-
-
-def _label_columns(
-    graph: Data,
-    nodes: Tensor,
-    labels: Tensor,
-    num_classes: int,
-    num_links: int,
-    part: Tensor | None,
-) -> Tensor:
     matrix, links = weighted_adjacency(graph).astype(np.float32), links_of(graph)[:num_links]
     nothing = Link(np.empty(0, np.int64), np.empty(0, np.int64), int(graph.num_nodes))
     links += [nothing] * (num_links - len(links))  # as in training, also in a graph without them
     index, known = nodes.cpu().numpy(), labels.cpu().numpy()
     out = _describe(matrix, links, index, known, num_classes)
-    for number in range(0 if part is None else PARTS):
-        mine = cast(Tensor, part).numpy() == number
+    part = _parts(labels.cpu(), num_classes).numpy()
+    for number in range(PARTS if held_out else 0):
+        mine = part == number
         columns = _describe(matrix, links, index[~mine], known[~mine], num_classes)
         out[index[mine]] = columns[index[mine]]
     return torch.from_numpy(out).to(graph.x.device)
+
+
+def _parts(labels: Tensor, num_classes: int) -> Tensor:
+    """The part of each labelled node; every class is divided evenly, (n,)."""
+    part = torch.empty_like(labels)
+    for label in range(num_classes):
+        members = (labels == label).nonzero().squeeze(1)
+        order = torch.randperm(members.numel(), generator=generator(label))
+        part[members[order]] = (torch.arange(members.numel()) + label) % PARTS
+    return part
+
+
+def label_width(num_classes: int, num_links: int = 0) -> int:
+    """The number of label columns."""
+    return (3 + num_links) * (1 if num_classes == 2 else num_classes)
 
 
 def _describe(

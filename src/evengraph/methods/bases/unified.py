@@ -152,8 +152,7 @@ class UnifiedMethod(Method):
 
     def _load_state(self, state: Mapping[str, Tensor]) -> None:
         self.graph_ = None
-        # models saved before there was "auto" do not hold it
-        self.alpha_ = int(state["alpha"]) if self.alpha == "auto" else self.alpha
+        self.alpha_ = int(state["alpha"])
         check_limit("alpha", self.alpha_, (1, MAX_HOPS), whole=True)
         self.signatures_ = state["signatures"] if self.num_clusters else torch.empty(0)
         self.num_nodes_ = len(self.signatures_)
