@@ -171,11 +171,8 @@ def test_short_trainings_of_both_forms_are_equal(settings, features):
     grown.edge_index = torch.cat([grown.edge_index, torch.tensor([[0], [150]])], dim=1)
     for graph in (task.graph, grown):
         expected = quick.predict_proba(graph)
-        embeddings, clusters = quick.embeddings(graph)
         with fast.off():  # a model of one form predicts with the other
             torch.testing.assert_close(quick.predict_proba(graph), expected, rtol=0, atol=1e-5)
-            torch.testing.assert_close(quick.embeddings(graph)[0], embeddings, rtol=0, atol=1e-4)
-            torch.testing.assert_close(quick.embeddings(graph)[1], clusters)
         torch.testing.assert_close(plain.predict_proba(graph), expected, rtol=0, atol=1e-4)
 
 

@@ -293,7 +293,7 @@ def situations(draw):
     }
 
 
-def plain_similar(x, linked, node, skip, size):
+def plain_similar(x, linked, node, size):
     """Neither the node nor its neighbours, the most similar first."""
     rows = x.tolist()
     others = [i for i in range(len(rows)) if i != node and not linked[node][i]]
@@ -302,10 +302,10 @@ def plain_similar(x, linked, node, skip, size):
         lengths = math.hypot(*rows[i]) * math.hypot(*rows[node])
         return sum(a * b for a, b in zip(rows[i], rows[node], strict=True)) / lengths
 
-    return sorted(others, key=cosine, reverse=True)[skip : skip + size]
+    return sorted(others, key=cosine, reverse=True)[1 : 1 + size]
 
 
-def plain_members(situation, label, *, sound, size):
+def plain_members(situation, label, *, size):
     """The nodes whose embeddings make up a prototype."""
     nodes, labels = situation["nodes"], situation["labels"]
     x, target = situation["x"], situation["target"]
@@ -320,15 +320,13 @@ def plain_members(situation, label, *, sound, size):
     if fill <= 0:
         return own
     near = {i for node in own for i in range(x.shape[0]) if linked[node][i]}
-    near -= set(nodes if sound else own)
+    near -= set(own)
     members = own + best(near, fill)
-    skip = 0 if sound else 1
-    alike = {i for node in own for i in plain_similar(x, linked, node, skip, size)}
-    wanted = (target if sound else fill) - len(members)
-    return members + best(alike - set(nodes) - set(members) if sound else alike, wanted)
+    alike = {i for node in own for i in plain_similar(x, linked, node, size)}
+    return members + best(alike, fill - len(members))
 
 
-def of_situation(situation, *, sound):
+def of_situation(situation):
     num_nodes = situation["x"].shape[0]
     binary = undirected_adjacency(situation["edge_index"], num_nodes)
     return class_prototypes(
@@ -339,19 +337,17 @@ def of_situation(situation, *, sound):
         torch.tensor(situation["nodes"]),
         torch.tensor(situation["labels"]),
         situation["target"],
-        sound=sound,
     )
 
 
-@pytest.mark.parametrize("sound", [False, True])
 @pytest.mark.parametrize("size", [1, 2, 10])
 @given(situation=situations())
-def test_prototypes_equal_the_plain_version(sound, size, situation):
+def test_prototypes_equal_the_plain_version(size, situation):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lte4g, "SIMILAR", size)
-        value = of_situation(situation, sound=sound)
+        value = of_situation(situation)
     for label, row in enumerate(value):
-        members = plain_members(situation, label, sound=sound, size=size)
+        members = plain_members(situation, label, size=size)
         expected = sum(2.0**node for node in members) / len(members)
         assert row.item() == pytest.approx(expected, rel=1e-12)
 
@@ -369,20 +365,17 @@ STAR = {
 
 
 @pytest.mark.parametrize(
-    ("target", "sound", "members"),
+    ("target", "members"),
     [
-        (1, False, [0]),
-        (2, False, [0, 1]),
-        (3, False, [0, 1]),  # two were missing, and the list of two is not shorter than that
-        (3, True, [0, 1, 2]),
-        (4, False, [0, 1, 3]),  # one short of three, and 2, the most similar, is left out
-        (4, True, [0, 1, 2, 3]),
-        (9, False, [0, 1, 3, 4, 5]),  # though 5 is labelled for the other class
-        (9, True, [0, 1, 2, 3, 4]),
+        (1, [0]),
+        (2, [0, 1]),
+        (3, [0, 1]),  # two were missing, and the list of two is not shorter than that
+        (4, [0, 1, 3]),  # one short of three, and 2, the most similar, is left out
+        (9, [0, 1, 3, 4, 5]),  # though 5 is labelled for the other class
     ],
 )
-def test_what_the_public_code_leaves_out(target, sound, members):
-    value = of_situation(STAR | {"target": target}, sound=sound)
+def test_what_the_public_code_leaves_out(target, members):
+    value = of_situation(STAR | {"target": target})
     assert value[0].nonzero().flatten().tolist() == members
     torch.testing.assert_close(value.sum(1), torch.ones(2).double())
 
@@ -391,20 +384,19 @@ def test_a_node_without_features_resembles_nobody(monkeypatch):
     matrix = from_scipy(undirected_adjacency(edges([(0, 1)]), 4), CPU, torch.float32)
     x = torch.tensor([[1.0, 0], [1, 0], [1, 1], [0, 0]])
     monkeypatch.setattr(lte4g, "SIMILAR", 1)
-    assert similar_nodes(x, matrix, torch.tensor([0]), 0).tolist() == [2]
-    assert similar_nodes(x, matrix, torch.tensor([0]), 1).tolist() == [3]
+    assert similar_nodes(x, matrix, torch.tensor([0])).tolist() == [3]
 
 
 def test_nobody_is_similar_to_nobody():
     matrix = from_scipy(undirected_adjacency(edges([]), 2), CPU, torch.float32)
-    assert similar_nodes(torch.ones(2, 1), matrix, torch.zeros(0, dtype=torch.long), 1).numel() == 0
+    assert similar_nodes(torch.ones(2, 1), matrix, torch.zeros(0, dtype=torch.long)).numel() == 0
 
 
 def test_neighbours_are_left_aside_whatever_the_signs_of_the_features(monkeypatch):
     monkeypatch.setattr(lte4g, "SIMILAR", 1)
-    x = torch.tensor([[1.0, 0.0], [1.0, 0.0], [-0.5, 1.0]])
-    graph = from_scipy(undirected_adjacency(edges([(0, 1)]), 3), CPU, torch.float32)
-    assert similar_nodes(x, graph, torch.tensor([0]), 0).tolist() == [2]
+    x = torch.tensor([[1.0, 0.0], [1.0, 0.0], [-0.5, 1.0], [1.0, 0.1]])
+    graph = from_scipy(undirected_adjacency(edges([(0, 1)]), 4), CPU, torch.float32)
+    assert similar_nodes(x, graph, torch.tensor([0])).tolist() == [2]
 
 
 def tiny():

@@ -178,16 +178,6 @@ def test_new_nodes_join_the_nearest_mean_and_known_ones_stay(loaded, tmp_path):
     assert (torch.cdist(rows[1], means).argmin(1) != stored).any()
 
 
-def test_embeddings_of_a_loaded_model(tmp_path):
-    method = fitted("unignn")
-    method.save(tmp_path / "model")
-    loaded = load_model(tmp_path / "model")
-    for one, other in zip(method.embeddings(), loaded.embeddings(GRAPH), strict=True):
-        torch.testing.assert_close(one, other)
-    with pytest.raises(ValueError, match=r"call embeddings\(graph\)"):
-        loaded.embeddings()
-
-
 # What is kept, and what is refused.
 
 

@@ -25,7 +25,6 @@ from evengraph.core.task import Task
 from evengraph.fast.dropout import Noise, relu_dropout
 from evengraph.fast.replicas import Batch, Fit, fit_as_batch
 from evengraph.methods.bases.method import same_graph
-from evengraph.methods.bases.unified import Visit
 from evengraph.metrics.multiclass import batched_stopping_scores, stopping_score
 from evengraph.nn.networks import GraphClassifier
 from evengraph.ops.losses import weighted_cross_entropy
@@ -98,16 +97,14 @@ def logits(method: Any, graph: Data) -> Tensor:
     return result
 
 
-def walk(method: Any, graph: Data, visit: Visit) -> Tensor:
-    """Embeddings of both encoders side by side; `visit` sees what each layer clusters, and how."""
-    net, inputs, find = inputs_and_clusters(method, graph)
+def walk(method: Any, find: Callable[[int, Tensor | Sparse], Tensor]) -> None:
+    """Compute all layers of the training graph with clusters that a function finds."""
+    net, _, inputs = _quick(method)
 
-    def seen(layer: int, embeddings: Tensor | Sparse) -> Clusters:
-        clusters = find(layer, embeddings)
-        visit(layer, net.cluster_rows(embeddings), clusters.assignment)
-        return clusters
+    def prepared(layer: int, embeddings: Tensor | Sparse) -> Clusters:
+        return net.prepare(find(layer, embeddings))
 
-    return net.embed(net.first_layer(inputs, seen), inputs, seen)
+    net.embed(net.first_layer(inputs, prepared), inputs, prepared)
 
 
 def batching(method: Any) -> type[Batch]:

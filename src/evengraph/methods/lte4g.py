@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import torch
 from torch import Tensor, nn
@@ -55,7 +55,6 @@ class LTE4G(NetworkMethod):
         pretrain_epochs: Epochs of reconstruction alone.
         expert_epochs: Maximum epochs of an expert, within `max_epochs`; its patience is 300.
         student_epochs: Epochs of a student, within `max_epochs`.
-        sound: Avoid the errors of the public code that are listed below.
 
     Cost:
         O(E h + nnz(X) h) per epoch of stage 1, as GCN, a few times that with `reconstruct`;
@@ -66,7 +65,7 @@ class LTE4G(NetworkMethod):
         prototypes are filled only while the list is shorter than the number missing, skip the
         most similar node, and may hold a node twice or one labelled with another class;
         distillation is averaged over classes as well as nodes; and the degree of a side's only
-        labelled node is high or low at random. `sound` fixes these.
+        labelled node is high or low at random.
         Unlike there, a set without nodes has no expert (its loss is left out, and the low-degree
         expert starts from new weights), reconstruction samples the N^2 pairs (at most 131,072 edges
         and as many pairs), Adam is reset after pretraining, and frozen embeddings are propagated
@@ -97,7 +96,11 @@ class LTE4G(NetworkMethod):
     pretrain_epochs: int = 50
     expert_epochs: int = 1000
     student_epochs: int = 500
-    sound: bool = False
+
+    @classmethod
+    def current_params(cls, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Without `sound` of version 0.2.0, which avoided errors of the public code."""
+        return {name: value for name, value in params.items() if name != "sound"}
 
     def _fit(self, task: Task) -> None:
         graph, nodes = task.graph, task.train_nodes
@@ -116,7 +119,7 @@ class LTE4G(NetworkMethod):
         self.head_ = head_classes(task.class_counts, self.head_tenths)
         known = nodes, graph.y[nodes], prototype_size(task.class_counts)
         self.prototypes_ = class_prototypes(
-            embeddings, predicted, graph.x.float(), neighbours, *known, sound=self.sound
+            embeddings, predicted, graph.x.float(), neighbours, *known
         )
         # Stages 3 and 4, for the head and for the tail
         high = neighbours.crow_indices().diff() + 1 >= self.high_degree
@@ -183,7 +186,7 @@ class LTE4G(NetworkMethod):
             embeddings = net.embed(first, dropout=True)
             logits = net.classifier(embeddings, inputs.propagation, dropout=True)[task.train_nodes]
             focal = self.focal_gamma, weights  # (1 - p)^gamma CE, p = exp(-CE)
-            loss = factor * focal_cross_entropy(logits, labels, *focal, on_mean=not self.sound)
+            loss = factor * focal_cross_entropy(logits, labels, *focal, on_mean=True)
             if reconstruction:
                 loss = loss + RECONSTRUCTION_WEIGHT * reconstruction(decoder, embeddings)
             return loss, score
@@ -202,7 +205,7 @@ class LTE4G(NetworkMethod):
             _Nodes(propagated[mask], labels[mask], high[mask])
             for mask in (task.train & (labels >= 0), task.val & (labels >= 0))
         )
-        if train.labels.numel() == 1 and not self.sound:
+        if train.labels.numel() == 1:
             train = train._replace(high=torch.rand(1, device=classes.device) < 0.5)
         expert: GraphClassifier | None = None
         teachers: list[Teacher] = []
@@ -247,8 +250,8 @@ class LTE4G(NetworkMethod):
             for mask, targets, high in teachers:
                 predicted = log_softmax(logits[mask], dim=1)
                 divergence = kl_div(predicted, targets, reduction="sum", log_target=True)
-                size = predicted.shape[0] if self.sound else predicted.numel()
-                loss = loss + (high_weight if high else 1 - high_weight) * divergence / size
+                weight = high_weight if high else 1 - high_weight
+                loss = loss + weight * divergence / predicted.numel()
             return loss, val.score(net, num_classes)
 
         length = self.student_epochs
@@ -312,21 +315,15 @@ def class_prototypes(
     nodes: Tensor,
     labels: Tensor,
     target: int,
-    *,
-    sound: bool = False,
 ) -> Tensor:
     """The mean embedding of each class, (C, h), with unlabelled nodes added to small classes.
 
     A class with fewer labelled nodes than the target is filled up with unlabelled neighbours of
     its labelled nodes, the most probable first; if those are too few, with nodes whose features
     resemble a labelled one's.
-
-    Args:
-        sound: Fill up to the target with the most similar nodes, without nodes that are labelled
-            and none twice. Otherwise as in LTE4G's public code: similar nodes are added only while
-            the list, labelled nodes included, is shorter than what was missing, the most similar
-            one of each node is left out, and those labelled for another class or already in the
-            list are not.
+    As in LTE4G's public code, similar nodes are added only while the list, labelled nodes included,
+    is shorter than what was missing, the most similar one of each node is left out, and those
+    labelled for another class or already in the list are not.
     """
     means = []
     for label in range(probabilities.shape[1]):
@@ -336,13 +333,11 @@ def class_prototypes(
             likely = probabilities[:, label]
             _, positions = row_entries(adjacency, labelled)
             near = adjacency.col_indices()[positions].long().unique()
-            near = near[~torch.isin(near, nodes if sound else labelled)]
+            near = near[~torch.isin(near, labelled)]
             members = torch.cat([labelled, _likeliest(near, likely, missing)])
-            wanted = (target if sound else missing) - members.numel()
+            wanted = missing - members.numel()
             if wanted > 0:
-                alike = similar_nodes(x, adjacency, labelled, skip=0 if sound else 1)
-                if sound:
-                    alike = alike[~torch.isin(alike, torch.cat([nodes, members]))]
+                alike = similar_nodes(x, adjacency, labelled)
                 members = torch.cat([members, _likeliest(alike, likely, wanted)])
         means.append(embeddings[members].mean(0))
     return torch.stack(means)
@@ -354,9 +349,9 @@ def _likeliest(nodes: Tensor, likely: Tensor, count: int) -> Tensor:
     return nodes[order[:count]]
 
 
-def similar_nodes(x: Tensor, adjacency: Tensor, nodes: Tensor, skip: int) -> Tensor:
+def similar_nodes(x: Tensor, adjacency: Tensor, nodes: Tensor) -> Tensor:
     """Nodes with features similar to those of given nodes, except themselves and neighbours."""
-    # for each node the best ten by cosine similarity, after skipping the first `skip`; ascending
+    # for each node the best ten by cosine similarity, after the very best; ascending
     length = x.norm(dim=1).clamp(min=torch.finfo(x.dtype).tiny)
     similar = []
     for block in nodes.split(max(BLOCK_ENTRIES // x.shape[0], 1)):
@@ -364,6 +359,6 @@ def similar_nodes(x: Tensor, adjacency: Tensor, nodes: Tensor, skip: int) -> Ten
         owner, positions = row_entries(adjacency, block)
         likeness[owner, adjacency.col_indices()[positions].long()] = -torch.inf
         likeness[torch.arange(block.numel(), device=x.device), block] = -torch.inf
-        best, indices = likeness.topk(min(skip + SIMILAR, x.shape[0]), dim=1)
-        similar.append(indices[:, skip:][best[:, skip:].isfinite()])
+        best, indices = likeness.topk(min(1 + SIMILAR, x.shape[0]), dim=1)
+        similar.append(indices[:, 1:][best[:, 1:].isfinite()])
     return torch.cat(similar).unique() if similar else nodes

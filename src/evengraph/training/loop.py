@@ -311,11 +311,9 @@ def deferred_interrupts() -> Iterator[None]:
 class _BestWeights:
     """A copy of a module's weights and buffers, in memory that is allocated once."""
 
-    # two copies alternate: an interrupt while one is written leaves the other intact
-
     def __init__(self, module: nn.Module) -> None:
         self.live = [*module.parameters(), *module.buffers()]
-        self.saved, self.spare = ([t.detach().clone() for t in self.live] for _ in range(2))
+        self.saved = [tensor.detach().clone() for tensor in self.live]
 
     def state_dict(self) -> dict[str, Any]:
         return {"saved": self.saved}
@@ -327,9 +325,9 @@ class _BestWeights:
 
     @torch.no_grad()
     def save(self) -> None:
-        for spare, live in zip(self.spare, self.live, strict=True):
-            spare.copy_(live)
-        self.saved, self.spare = self.spare, self.saved
+        with deferred_interrupts():  # all of them or none
+            for saved, live in zip(self.saved, self.live, strict=True):
+                saved.copy_(live)
 
     @torch.no_grad()
     def restore(self) -> None:
@@ -446,22 +444,14 @@ def epoch_bar(title: str, visible: bool | None = None) -> Iterator[Callback | No
 
 
 def _facts(history: History, left: int, room: int) -> str:
-    """What stands between bar and time; of what has no room, the present score goes first."""
-    facts = {
-        "epoch": f"epoch {history.epochs:>4}",
-        "score": f"val {100 * history.score[-1]:5.1f}",
-        "best": f"[green]best {100 * history.best_score:.1f} at {history.best_epoch}[/]",
-        "left": f"[dim]{left} left[/]",
-    }
-    if history.best_score < 0:  # not scored before training ends
-        facts = {name: text for name, text in facts.items() if name in ("epoch", "left")}
-    markup = {"best": len("[green][/]"), "left": len("[dim][/]")}
-    for name in ("score", "left", "best"):
-        length = sum(len(text) - markup.get(key, 0) + 1 for key, text in facts.items())
-        if length <= room - BAR - TIME:
-            break
-        facts.pop(name, None)
-    return " ".join(facts.values())
+    """What stands between bar and time; what has no room goes, the last first."""
+    facts = [f"epoch {history.epochs:>4}", f"{left} left"]
+    if history.best_score >= 0:  # otherwise not scored before training ends
+        facts.insert(1, f"best {100 * history.best_score:.1f} at {history.best_epoch}")
+        facts.append(f"val {100 * history.score[-1]:5.1f}")
+    while len(" ".join(facts)) + 1 > room - BAR - TIME and len(facts) > 1:
+        facts.pop()
+    return " ".join(facts)
 
 
 def epoch_lines(title: str, write: Callable[[str], None]) -> Callback:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -18,7 +18,6 @@ from evengraph.ops.sparse import Sparse
 
 Features: TypeAlias = "Tensor | Sparse"
 FindClusters = Callable[[int, Features], Tensor]  # of a layer, from its input
-Visit = Callable[[int, Features, Tensor], None]  # layer, the rows that it clusters, clusters
 
 # what the names in the parameter `readings` of version 0.2.0 stand for
 READINGS: Mapping[str, Mapping[str, Any]] = {
@@ -85,20 +84,6 @@ class UnifiedMethod(Method):
         """Which nodes have the row, features and neighbours of a training node, bool, (N,)."""
         return matching_signatures(node_signatures(graph.x, graph.edge_index), self.signatures_)
 
-    def _walk(self, graph: Data, find: FindClusters | None, visit: Visit) -> Tensor:
-        """Embeddings of the last layer; `visit` sees what each layer clusters, and its clusters."""
-        quick = self._quick("walk")
-        if quick is not None:
-            return cast(Tensor, quick(graph, visit))
-        source = self._known_or_nearest(graph) if find is None else find
-
-        def seen(layer: int, h: Features) -> Tensor:
-            clusters = source(layer, h)
-            visit(layer, self._cluster_rows(h), clusters)
-            return clusters
-
-        return self._encode(self._inputs(graph), seen)
-
     @torch.no_grad()
     def _remember(self) -> None:
         """Find signatures and means on the training graph."""
@@ -107,29 +92,18 @@ class UnifiedMethod(Method):
         assert self.graph_ is not None
         means: dict[int, Tensor] = {}
 
-        def visit(layer: int, rows: Features, clusters: Tensor) -> None:
-            means[layer] = cluster_means(rows, clusters, self.num_clusters)
+        def find(layer: int, h: Features) -> Tensor:
+            clusters = self._stored(layer, h)
+            means[layer] = cluster_means(self._cluster_rows(h), clusters, self.num_clusters)
+            return clusters
 
-        self._walk(self.graph_, self._stored, visit)
+        quick = self._quick("walk")
+        if quick is None:
+            self._encode(self._inputs(self.graph_), find)
+        else:
+            quick(find)
         self.means_ = means
         self.signatures_ = node_signatures(self.graph_.x, self.graph_.edge_index)
-
-    @torch.no_grad()
-    def embeddings(self, graph: Data | None = None) -> tuple[Tensor, Tensor | None]:
-        """Embeddings of both encoders side by side, and the clusters of the last layer.
-
-        Args:
-            graph: By default the training graph, which a loaded model does not hold.
-
-        Shapes:
-            returns: (N, width), and int64, (N,)
-        """
-        graph = self.graph_ if graph is None else self._model_input(graph)
-        if graph is None:
-            raise ValueError("A loaded model does not hold its graph: call embeddings(graph).")
-        found = list[Tensor]()
-        h = self._walk(graph, None, lambda layer, rows, clusters: found.append(clusters))
-        return h, found[-1] if found else None
 
     # Saving
 
