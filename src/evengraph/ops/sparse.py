@@ -346,6 +346,9 @@ def normalise(matrix: sp.spmatrix, how: Normalisation) -> sp.csr_matrix:
     return root @ looped @ root
 
 
+LARGEST_SHARED = 2**23  # edges of a graph whose means are kept
+
+
 def propagation_matrix(
     matrix: sp.spmatrix,
     device: torch.device,
@@ -378,9 +381,18 @@ def with_self_loops(matrix: sp.spmatrix, device: torch.device) -> Sparse:
 def neighbour_means(
     matrix: sp.spmatrix, device: torch.device, dtype: torch.dtype = torch.float32
 ) -> Sparse:
-    """The matrix that averages over neighbours by weight, without the node; 0 if there are none."""
-    degree = np.asarray(matrix.sum(axis=1, dtype=np.float64)).ravel()
-    return Sparse.from_scipy(sp.diags(1 / np.where(degree, degree, 1)) @ matrix, device, dtype)
+    """The matrix that averages over neighbours by weight, without the node; 0 if there are none.
+
+    Done once per graph, unless it is large.
+    """
+    shared = matrix.nnz <= LARGEST_SHARED and not torch.is_inference_mode_enabled()
+    derived, key = _DERIVED.get(matrix, {}) if shared else {}, ("mean", str(device), dtype)
+    if key not in derived:
+        degree = np.asarray(matrix.sum(axis=1, dtype=np.float64)).ravel()
+        scaled = sp.diags(1 / np.where(degree, degree, 1)) @ matrix
+        derived[key] = Sparse.from_scipy(scaled, device, dtype)
+    means: Sparse = derived[key]
+    return means
 
 
 def diffuse(propagation: Sparse, x: Tensor, steps: int, teleport: float) -> Tensor:

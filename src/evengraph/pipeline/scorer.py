@@ -8,6 +8,7 @@ what needs the whole graph at once is given it.
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
@@ -288,7 +289,7 @@ def _member(one: Method, near: _Near, nodes: Tensor, labels: Tensor) -> Tensor:
     if isinstance(one, Unison):
         views, parts = one.net_.views, dict[str, Tensor]()
         if "structural" in one.view_names:
-            sums = near.symmetric_sums(near.walked[_walks(one)[0]])
+            sums = near.symmetric_sums(_walks(one)[0])
             parts["structural"] = views.structural(sums, lambda x: x)
         if "ego" in one.view_names:
             ball = near.ball(HOPS)
@@ -299,13 +300,10 @@ def _member(one: Method, near: _Near, nodes: Tensor, labels: Tensor) -> Tensor:
         return one.predict_proba(near.ball(hops))[: near.count].cpu()
     context = None
     if one.context_width:
-        rows = near.matrix[near.first :]
-        degree = np.maximum(rows.sum(axis=1), 1e-12)
-        second = sp.diags_array(1 / degree) @ rows @ near.matrix
         total = known.sum(0).astype(np.float32)
-        around = by_class(rows / near.scale), by_class(second / near.scale)
+        around = [by_class(rows) for rows in near.steps]
         reach = by_class(near.walked[REACH]) / np.maximum(total, 1)
-        columns = near.place(hops), joined_label_columns(around, reach, total)
+        columns = near.place, joined_label_columns(around, reach, total)
         context = torch.from_numpy(np.concatenate(columns, axis=1)).float()
     ball, new = model_input(one, near.ball(hops)), torch.arange(near.count)
     return one.tree_logits(lambda some: one._table(ball, new, some, context)).softmax(1)
@@ -345,6 +343,8 @@ class _Near:
         self.matrix = padded + sp.csr_array((values[kept], ends), shape=shape)
         self.scale = float(self.matrix.data.mean()) if known.weighted and self.matrix.nnz else 1.0
         self.walked, self.balls = dict[Walk, Any](), dict[int, Data]()
+        self.sums = dict[Walk, Tensor]()
+        self.degree = self.matrix.sum(axis=1)
         self.links = self.matrix  # without weights
         if known.weighted:
             parts = np.ones(self.matrix.nnz), self.matrix.indices, self.matrix.indptr
@@ -354,37 +354,46 @@ class _Near:
         """Walk from the new nodes over means of neighbours, once for all walks of a kind."""
         for kind in {kind for kind, _ in walks}:
             mine = [weights for other, weights in walks if other == kind]
-            matrix = self._matrix(kind)
-            degree = matrix.sum(axis=1)
-            inverse, new = 1 / np.where(degree > 0, degree, 1), np.arange(self.count)
-            ends = new.astype(matrix.indices.dtype), (new + self.first).astype(matrix.indices.dtype)
+            matrix, loops = self.links if kind == "links" else self.matrix, kind == "loops"
+            degree = np.diff(matrix.indptr) if kind == "links" else self.degree
+            inverse = 1 / (degree / self.scale + 1 if loops else np.where(degree > 0, degree, 1))
+            new, index = np.arange(self.count), matrix.indices.dtype
+            ends = new.astype(index), (new + self.first).astype(index)
             rows = sp.csr_array((np.ones(self.count), ends), shape=(self.count, self.size))
             for step in range(max(map(len, mine))):
                 if step and sp.issparse(rows):
                     rows.data *= inverse[rows.indices]
-                    rows = rows @ matrix
-                    rows = rows.toarray() if rows.nnz > DENSE * self.count * self.size else rows
+                    moved = rows @ matrix
+                    rows = moved / self.scale + rows if loops else moved
                 elif step:
-                    rows = (matrix @ (rows * inverse).T).T
+                    rows *= inverse
+                    moved = (matrix @ rows.T).T
+                    rows = moved / self.scale + rows if loops else moved
+                if sp.issparse(rows) and rows.nnz > DENSE * self.count * self.size:
+                    rows = rows.toarray()
                 for weights in mine:
                     if step < len(weights):
                         before = self.walked.get((kind, weights))
                         part = rows * weights[step]
                         self.walked[kind, weights] = part if before is None else before + part
 
-    def _matrix(self, kind: str) -> Any:
-        if kind == "loops":
-            return (self.matrix / self.scale + sp.eye_array(self.size, format="csr")).tocsr()
-        return self.matrix if kind == "edges" else self.links
-
-    def symmetric_sums(self, rows: Any) -> Tensor:
+    def symmetric_sums(self, walk: Walk) -> Tensor:
         """Sums of features over a walk, as by symmetric normalisation, (T, F)."""
-        root = np.sqrt(self.matrix.sum(axis=1) / self.scale + 1)
-        dense = rows.toarray() if sp.issparse(rows) else rows
-        sums = torch.from_numpy(dense * root[self.first :, None] / root).float()
-        known = sums[:, : self.first] @ self.known.x
-        total: Tensor = known + sums[:, self.first :] @ self.new
-        return total
+        if walk not in self.sums:
+            root, rows = np.sqrt(self.degree / self.scale + 1), self.walked[walk]
+            dense = rows.toarray() if sp.issparse(rows) else rows
+            sums = torch.from_numpy(dense * root[self.first :, None] / root).float()
+            known = sums[:, : self.first] @ self.known.x
+            self.sums[walk] = known + sums[:, self.first :] @ self.new
+        return self.sums[walk]
+
+    @cached_property
+    def steps(self) -> tuple[Any, Any]:
+        """Edges of the new nodes, and means over those of their neighbours, (T, N + T) each."""
+        rows = self.matrix[self.first :]
+        degree = np.maximum(rows.sum(axis=1), 1e-12)
+        second = sp.diags_array(1 / degree) @ rows @ self.matrix
+        return rows / self.scale, second / self.scale
 
     def rank_walk(self) -> Walk:
         """The weights of PageRank, which begins at 1 everywhere."""
@@ -394,9 +403,10 @@ class _Near:
         weights = (DAMPING**step * level for step, level in enumerate(reversed(levels)))
         return "links" if self.known.weighted else "edges", tuple(weights)
 
-    def place(self, hops: int) -> Floats:
+    @cached_property
+    def place(self) -> Floats:
         """The columns of `place_columns` for the new nodes, (T, 3)."""
-        columns = place_columns(self.ball(hops))[: self.count].double().numpy().copy()
+        columns = place_columns(self.ball(1))[: self.count].double().numpy().copy()
         degree, walk = np.diff(self.links.indptr), self.rank_walk()
         inverse, start = 1 / np.maximum(degree, 1), walk[1][0]
         # walking from a node, divided by degrees, is walking to it
