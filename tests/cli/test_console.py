@@ -121,15 +121,15 @@ def test_a_command_that_is_terminated_says_so_by_its_status(monkeypatch, capsys)
 
 
 def test_a_line_when_a_stage_is_done_and_every_few_seconds(monkeypatch, capsys):
-    clock = iter([0, 1, 6, 7, 20, 30, 33])
+    clock = iter([0, 1, 6, 7, 20, 30, 33, 40])
     monkeypatch.setattr(console, "monotonic", lambda: next(clock))
     lines = StageLines()
-    shares = {"a": (0.1, 0.2, 0.5, 0.6, 1), "b": (0, 1)}
+    shares = {"a": (0.1, 0.2, 0.5, 0.6, 1), "b": (0, 1), "c": (None,)}
     for stage, several in shares.items():
         for share in several:
             lines(stage, share)
     shown = capsys.readouterr().err.splitlines()
-    assert shown == ["a: 50%, 6 s", "a: done in 20 s", "b: done in 3 s"]
+    assert shown == ["a: 50%, 6 s", "a: done in 20 s", "b: done in 3 s", "c"]
 
 
 def test_a_folder_that_can_be_written_is_left_as_it_was(tmp_path):

@@ -52,11 +52,9 @@ def test_run_and_predict_from_disk(packed, capsys):
     counts = {name: sum(row["class"] == name for row in rows) for name in ("no", "yes")}
     for name, count in counts.items():
         assert f"{count:>10,}  {name}" in shown.out
-    for suffix in ("parquet", "npy"):
-        assert call("predict", "model", "graph", "--memory", "50MB", "--out", f"p.{suffix}") == 0
-    frame, array = pandas.read_parquet("p.parquet"), np.load("p.npy")
-    np.testing.assert_allclose(frame[["p_no", "p_yes"]].to_numpy(), array)
-    np.testing.assert_allclose([float(row["p_yes"]) for row in rows], array[:, 1], atol=1e-6)
+    assert call("predict", "model", "graph", "--memory", "50MB", "--out", "p.parquet") == 0
+    frame = pandas.read_parquet("p.parquet")
+    np.testing.assert_allclose([float(row["p_yes"]) for row in rows], frame["p_yes"], atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +89,7 @@ def test_memory_is_for_packed_graphs_that_exist(packed, capsys):
         (["run", "plain", "--label", "kind"], "evengraph pack plain --out graph makes one"),
         (["run", "cora"], "memory is for packed graphs: evengraph pack cora --out graph makes one"),
         (["predict", "model", "graph", "--top", "3"], "--top needs the whole graph in memory."),
-        (["predict", "model", "graph", "--out", "p.txt"], "ends in .csv, .parquet, .npy"),
+        (["predict", "model", "graph", "--out", "p.txt"], "ends in .csv, .parquet"),
     ):
         assert call(*arguments, "--memory", "50MB") == 2
         assert words in capsys.readouterr().err
@@ -203,11 +201,11 @@ def test_a_failure_leaves_no_file(tmp_path, monkeypatch, source, model):
     with pytest.raises(OSError, match="full"):
         write_predictions(model, source.disk, tmp_path / "p.csv")
     assert set(tmp_path.iterdir()) == before
-    with pytest.raises(ValueError, match=r"must end in \.csv, \.parquet, \.npy"):
+    with pytest.raises(ValueError, match=r"ends in \.csv, \.parquet"):
         write_predictions(model, source.disk, tmp_path / "p.xlsx")
 
 
-@pytest.mark.parametrize("suffix", ["csv", "parquet", "npy"])
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_nodes_with_a_label_can_be_left_out(tmp_path, monkeypatch, model, suffix):
     monkeypatch.setattr(on_disk, "PREDICTED", 40)
     graph = toy(150, 300, 5, 2)
@@ -215,15 +213,12 @@ def test_nodes_with_a_label_can_be_left_out(tmp_path, monkeypatch, model, suffix
     pack_graph(graph, tmp_path / "some")
     disk = open_on_disk(tmp_path / "some", 2**25).disk
     path = tmp_path / f"p.{suffix}"
-    write_predictions(model, disk, tmp_path / "all.npy")
+    write_predictions(model, disk, tmp_path / "all.parquet")
     counts, _ = write_predictions(model, disk, path, only_unlabelled=True)
-    expected = np.load(tmp_path / "all.npy")[60:130]
-    if suffix == "npy":
-        np.testing.assert_array_equal(np.load(path), expected)
-        return
+    expected = pandas.read_parquet(tmp_path / "all.parquet")[60:130]
     found = pandas.read_csv(path) if suffix == "csv" else pandas.read_parquet(path)
     assert list(found["id"]) == list(range(60, 130))
-    np.testing.assert_allclose(found["p_1"], expected[:, 1], atol=1e-6)
+    np.testing.assert_allclose(found["p_1"], expected["p_1"], atol=1e-6)
     assert sum(counts[name] for name in ("0", "1")) == 70
 
 

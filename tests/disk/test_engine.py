@@ -38,17 +38,6 @@ def test_the_memory_limit_is_set_and_tables_survive_a_restart(engine, tmp_path):
     again.close()
 
 
-def test_long_queries_report_their_progress(tmp_path, monkeypatch):
-    monkeypatch.setattr("evengraph.disk.engine.POLL_SECONDS", 0.001)
-    reports = []
-    engine = Engine(tmp_path / "work.duckdb", 2**28, lambda *report: reports.append(report))
-    engine.run("CREATE TABLE t AS SELECT random() AS x FROM range(2000000)", "drawing")
-    engine.close()
-    assert reports[0] == ("drawing", None)
-    assert len(reports) > 1
-    assert all(share is None or 0 <= share <= 1 for _, share in reports)
-
-
 def test_names_and_values_are_quoted():
     assert quote_name('a"b') == '"a""b"'
     assert quote_value(["it's", 3]) == "['it''s', 3]"

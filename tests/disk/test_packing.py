@@ -182,7 +182,7 @@ def test_every_stage_reports_its_progress(tmp_path):
     reports = []
     packed_tables(tmp_path, *make_tables(), progress=lambda *r: reports.append(r))
     stages = list(dict.fromkeys(stage for stage, _ in reports))
-    assert (len(stages), stages[0], stages[-1]) == (9, "reading nodes", "writing checksums")
+    assert (len(stages), stages[0], stages[-1]) == (8, "reading nodes", "writing checksums")
     assert ("encoding features", 1.0) in reports
 
 

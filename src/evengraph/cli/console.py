@@ -62,24 +62,25 @@ LINE_EVERY = 5.0  # seconds
 
 
 class StageLines:
-    """Prints how far a stage is every few seconds, and how long it took when it is done."""
+    """Prints each stage; where its share is known, every few seconds, and how long it took."""
 
     def __init__(self) -> None:
         self.stage, self.started, self.printed = "", 0.0, 0.0
 
     def __call__(self, stage: str, share: float | None) -> None:
-        """Take the share of a stage that is done; None if it is not known."""
+        """Take the share of a stage that is done; None for one that has begun."""
         now = monotonic()
         if stage != self.stage:
             self.stage, self.started, self.printed = stage, now, now
         seconds = f"{now - self.started:.0f} s"
-        if share is not None and share >= 1:
+        if share is None:
+            print_notes([stage], err)
+        elif share >= 1:
             print_notes([f"{stage}: done in {seconds}"], err)
             self.stage = ""
         elif now - self.printed >= LINE_EVERY:
             self.printed = now
-            done = "" if share is None else f"{share:.0%}, "
-            print_notes([f"{stage}: {done}{seconds}"], err)
+            print_notes([f"{stage}: {share:.0%}, {seconds}"], err)
 
 
 _ARGUMENTS: ContextVar[tuple[str, ...]] = ContextVar("arguments", default=())

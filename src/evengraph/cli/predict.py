@@ -122,7 +122,7 @@ HELP = {
     "data": "A folder with nodes.csv and edges.csv, a nodes table, or a graph file (.graphml, "
     ".npz, .pt).",
     "edges": "Edges table, if DATA is a nodes table; or several with commas between them.",
-    "out": "A .csv or .parquet file; with --memory also .npy, or a folder of Parquet files.",
+    "out": "A .csv or .parquet file; with --memory also a folder of Parquet files.",
     "known": "Known folder or nodes table that the new nodes are connected to.",
     "known_edges": "Edges table, if --known is a nodes table.",
     "known_tables": "Tables of other kinds, if --known is a nodes table.",

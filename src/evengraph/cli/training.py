@@ -49,8 +49,7 @@ def train_methods(
     """
     from evengraph.pipeline.run import run
 
-    predicts = not plan.several and source.tables is not None and bool((source.graph.y < 0).any())
-    files = None if folder is None else RunFiles(folder, plan, source, save, predicts)
+    files = None if folder is None else RunFiles(folder, plan, source)
     for path in files.folders.values() if files else ():
         check_folder(path)
     _announce(plan, presets, executor.device)
@@ -70,7 +69,7 @@ def train_methods(
         for failure in outcome.failed.values():
             raise failure.error or ValueError(failure.reason)
         assert files is not None  # `compare` alone may write nothing
-        _finish(plan, outcome, files, refit=refit)
+        _finish(plan, outcome, files, save, refit=refit)
     else:
         _finish_comparison(plan, outcome, files)
     for name, failure in outcome.failed.items():
@@ -204,7 +203,9 @@ def given_split(graph: Graph, val: float | None) -> str:
     return f"the split of the graph ({', '.join(sizes)}{drawn})"
 
 
-def _finish(plan: RunPlan, outcome: RunResults, files: RunFiles, *, refit: bool) -> None:
+def _finish(
+    plan: RunPlan, outcome: RunResults, files: RunFiles, save: Path | None, *, refit: bool
+) -> None:
     """Show the results of one method, write them, then save the model, which may train again."""
     from evengraph.report.terminal import result_notes, result_tables
     from evengraph.report.view import RANKING, ResultView
@@ -213,11 +214,10 @@ def _finish(plan: RunPlan, outcome: RunResults, files: RunFiles, *, refit: bool)
         return
     (name,), (result,) = plan.methods, outcome.results
     selection, failed, lines = outcome.fits.get(name), None, list[str]()
-    saves = selection is not None and (files.save is not None or files.predicts)
+    tables = files.source.tables
+    predicts = tables is not None and bool((plan.graph.y < 0).any())
     if selection is not None:
         result |= selection.about_splits()
-        if saves:
-            result["model"] = selection.about_model(refit)
     try:  # first of all: whatever happens from here on, the results are kept
         lines = files.write(name, result)
     except OSError as error:  # such as a full disk; the model may lie on another
@@ -229,7 +229,7 @@ def _finish(plan: RunPlan, outcome: RunResults, files: RunFiles, *, refit: bool)
         out.print()
         out.print(table)
     out.print()
-    if (tables := files.source.tables) is not None:
+    if tables is not None:
         from evengraph.inspection import doubt
 
         # of two classes the ranking of all held-out nodes, of which a split has but a few
@@ -241,19 +241,11 @@ def _finish(plan: RunPlan, outcome: RunResults, files: RunFiles, *, refit: bool)
     out.print()
     for line in lines:
         out.print(line, soft_wrap=True)
-    if saves and selection is not None:
-        try:
-            refitted = _save_model(selection, files, result, refit=refit)
-        except BaseException:  # the report must not speak of a model that is not there
-            if failed is None:
-                del result["model"]
-                files.save, files.predicts = None, False
-                with suppress(OSError):
-                    files.write(name, result)
-            raise
-        if refit and not refitted:
-            result["model"]["refit"] = None
-        if failed is None:
+    if selection is not None and (save is not None or predicts):
+        files.save, files.predicts = save, predicts
+        refitted = _save_model(selection, files, result, refit=refit)
+        result["model"] = selection.about_model(refitted)
+        if failed is None:  # now with the model
             files.write(name, result)
     if failed is not None:
         raise failed
@@ -349,11 +341,10 @@ def _finish_comparison(plan: RunPlan, outcome: RunResults, files: RunFiles | Non
 class RunFiles:
     """Where a run writes to, and with which links and commands."""
 
-    def __init__(
-        self, folder: Path, plan: RunPlan, source: GraphSource, save: Path | None, predicts: bool
-    ) -> None:
+    def __init__(self, folder: Path, plan: RunPlan, source: GraphSource) -> None:
         self.folder, self.plan, self.source = folder, plan, source
-        self.save, self.predicts = save, predicts  # the model, and unlabelled nodes with it
+        self.save: Path | None = None  # where the model is, once it is saved
+        self.predicts = False  # unlabelled nodes with it
         self.several = len(plan.methods) > 1
         self.kept: dict[str, dict[str, Any]] = {}  # results that are written
         self.folders = {

@@ -122,6 +122,7 @@ def temporary_folder(beside: Path) -> Iterator[Path]:
 
 
 UNTRUSTED = "PRAGMA trusted_schema = OFF"
+MAGIC = b"SQLite format 3\0"  # the first bytes of every database
 MOST_BYTES = 2**27  # of a cell in a SQLite file
 FREE_STEPS, STEPS_PER_BYTE = 2 * 10**6, 1  # of SQLite: what rows of a file of that size can take
 ATTEMPTS = 100
@@ -175,6 +176,40 @@ class SqliteFile:
         """Run SQL in one transaction: other processes see all of it or nothing."""
         with self.write() as base:
             base.executescript(f"BEGIN IMMEDIATE; {script} COMMIT;")
+
+    def prepare(
+        self,
+        script: str,
+        version: int,
+        *,
+        main: str,
+        application: int = 0,
+        later: Sequence[str] = (),
+    ) -> None:
+        """Create the tables of a script in a new file; raise ValueError for a file without them.
+
+        `main` is the table that every file has, `application` the number that marks the file.
+        """
+        start = b""
+        with suppress(OSError), self.path.open("rb") as file:  # SQLite tells why it is unreadable
+            start = file.read(len(MAGIC))
+        if start not in (b"", MAGIC):  # SQLite takes a short file for an empty one: it replaces it
+            raise ValueError(f"{self.path} is not an {self.kind}: file is not a database.")
+        with self.read() as base:
+            base.execute("BEGIN")  # one moment: another process may be creating the file
+            tables = known_tables(base, script, later)
+            pragmas = ("application_id", "user_version")
+            mark, found = (base.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas)
+        if not (tables or mark or found):
+            marks = f"PRAGMA application_id = {application}; PRAGMA user_version = {version};"
+            self.create(f"{script} {marks}")
+        elif mark == application and found not in (0, version):
+            raise ValueError(
+                f"{self.path} was written by another version of evengraph "
+                f"(format {found}, this version reads {version})."
+            )
+        elif mark != application or not found or main not in tables or not all(tables.values()):
+            raise ValueError(f"{self.path} is not an {self.kind} but another SQLite file.")
 
     def _reader(self) -> sqlite3.Connection:
         base = self._connect(self.path)

@@ -11,7 +11,7 @@ from time import time
 from typing import Any
 
 from evengraph.core.errors import short
-from evengraph.core.files import SqliteFile, known_tables
+from evengraph.core.files import SqliteFile
 
 FORMAT = 1
 APPLICATION = 0x45474C42  # "EGLB": marks the file as ours, whatever its version
@@ -21,8 +21,8 @@ ANSWERS = (LABEL, UNKNOWN, DISMISSED)  # the last one of a node that was not und
 HELD_SECONDS = 300.0  # how long a node that somebody looks at is kept from others
 
 TABLES = """
-CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE events (
+CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS events (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     created TEXT NOT NULL,
     who TEXT NOT NULL,
@@ -35,7 +35,7 @@ CREATE TABLE events (
     thought TEXT NOT NULL,
     model TEXT NOT NULL
 );
-CREATE TABLE fits (
+CREATE TABLE IF NOT EXISTS fits (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     created TEXT NOT NULL,
     method TEXT NOT NULL,
@@ -43,7 +43,7 @@ CREATE TABLE fits (
     score REAL,
     seconds REAL NOT NULL
 );
-CREATE TABLE looks (session TEXT PRIMARY KEY, node TEXT NOT NULL, seen REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS looks (session TEXT PRIMARY KEY, node TEXT NOT NULL, seen REAL NOT NULL);
 """
 
 
@@ -86,37 +86,12 @@ class LabelFile:
     def __init__(self, path: Path, column: str | None = None) -> None:
         self.path = Path(path)
         self._file = SqliteFile(self.path, "evengraph label file", synchronous="FULL")
-        if not self._is_complete():
-            quoted = (column or "").replace("'", "''")
-            try:
-                self._file.create(
-                    f"{TABLES} INSERT INTO about VALUES ('column', '{quoted}');"
-                    f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {FORMAT};"
-                )
-            except ValueError:  # another process may have created it meanwhile
-                if not self._is_complete():
-                    raise
+        quoted = (column or "").replace("'", "''")
+        script = f"{TABLES} INSERT OR IGNORE INTO about VALUES ('column', '{quoted}');"
+        self._file.prepare(script, FORMAT, main="events", application=APPLICATION)
         if column is not None and self.column != column:
             held = short(self.column)
             raise ValueError(f"{self.path} holds labels for {held}, not for {column!r}.")
-
-    def _is_complete(self) -> bool:
-        """Whether the tables are there; raises if the file is another program's or format's."""
-        with self._file.read() as base:
-            base.execute("BEGIN")  # one moment: another process may be creating the file
-            tables = known_tables(base, TABLES)
-            (application,) = base.execute("PRAGMA application_id").fetchone()
-            (version,) = base.execute("PRAGMA user_version").fetchone()
-        if application != APPLICATION and (application or version or tables):
-            raise ValueError(f"{self.path} is not an evengraph label file but another SQLite file.")
-        if application and version != FORMAT:
-            raise ValueError(
-                f"{self.path} was written by another version of evengraph "
-                f"(format {version}, this version reads {FORMAT})."
-            )
-        if not all(tables.values()):
-            raise ValueError(f"{self.path} is not an evengraph label file but another SQLite file.")
-        return bool(application)
 
     @property
     def column(self) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +15,6 @@ from evengraph.cli.opening import check_folder, written
 from evengraph.cli.options import COLUMN_HELP, Columns, column_options
 
 if TYPE_CHECKING:
-    from evengraph.disk.packed_graph import Progress
     from evengraph.metrics.decisions import Rule
 
 # options that mean something else here, or that a packed graph does not hold
@@ -68,10 +66,9 @@ def pack(
             "with many files, give the edges by --edges: evengraph pack nodes-*.parquet --edges "
             "'edges-*.parquet'."
         )
-    with _progress() as progress:
-        arguments |= {"like": like, "known": known, "memory": memory, "dtype": dtype}
-        paths = data[0] if len(data) == 1 else data
-        packed = pack_data(paths, to, edges=edges, progress=progress, **arguments)
+    arguments |= {"like": like, "known": known, "memory": memory, "dtype": dtype}
+    paths = data[0] if len(data) == 1 else data
+    packed = pack_data(paths, to, edges=edges, progress=StageLines(), **arguments)
     print_notes(packed.header["notes"], err)
     size = format_size(sum(path.stat().st_size for path in packed.path.iterdir()))
     counts = (
@@ -80,15 +77,6 @@ def pack(
     )
     out.print(f"{counts}; {size} in {monotonic() - started:.0f} s", soft_wrap=True)
     print_written(to)
-
-
-@contextmanager
-def _progress() -> Iterator[Progress]:
-    if not err.is_terminal:
-        yield StageLines()
-        return
-    with err.status("reading") as status:
-        yield lambda stage, share: status.update(stage + (f": {share:.0%}" if share else ""))
 
 
 def predict_on_disk(
@@ -103,7 +91,7 @@ def predict_on_disk(
 ) -> None:
     """Predict a packed graph within a limit of memory; `others` need the whole graph, by flag."""
     from evengraph.cli.console import current_ranks
-    from evengraph.disk.models import SUFFIXES, DiskGraph, open_on_disk, write_predictions
+    from evengraph.disk.models import DiskGraph, check_suffix, open_on_disk, write_predictions
     from evengraph.disk.packed_graph import file_hash
     from evengraph.disk.tables import joined_hash
     from evengraph.pipeline.table_model import TableModel
@@ -111,9 +99,7 @@ def predict_on_disk(
     for flag, value in others.items():
         if value is not None:
             raise ValueError(f"{flag} needs the whole graph in memory.")
-    if to.suffix.lower() not in (*SUFFIXES, ""):
-        names = ", ".join(SUFFIXES)
-        raise ValueError(f"--out takes a folder, or a name that ends in {names}, got {to}.")
+    check_suffix(to)
     table_model = TableModel.load(model)
     if rule.goal != "f1":
         table_model.use_rule(rule)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from glob import glob
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +22,6 @@ from evengraph.tables import TableColumns, UnknownNodeError
 from evengraph.tables.cells import location, plural
 from evengraph.tables.read import check_parquet, csv_header, table_suffix
 
-POLL_SECONDS = 0.5
 BATCH_ROWS = 1 << 20
 STREAMED = (".parquet", ".csv", ".tsv", ".csv.gz", ".tsv.gz")  # can be larger than memory
 Keys = tuple[NDArray[np.int64], NDArray[np.float64] | None]
@@ -45,8 +43,6 @@ class Engine:
         for name, value in (
             ("memory_limit", f"{self.memory // 2**20}MiB"),
             ("temp_directory", str(path.with_suffix(".spill"))),
-            ("enable_progress_bar", True),  # otherwise progress is not counted
-            ("enable_progress_bar_print", False),
             ("scheduler_process_partial", True),  # otherwise Ctrl-C waits for the end of a query
         ):
             self.connection.execute(f"SET {name} = {quote_value(value)}")
@@ -57,7 +53,9 @@ class Engine:
     def run(self, query: str, stage: str = "", *, ordered: bool = True) -> None:
         """Run a statement; rows need not keep their order unless `ordered`, which saves memory."""
         self.connection.execute(f"SET preserve_insertion_order = {ordered}")
-        with self._watch(stage), self._own_errors():
+        if stage:
+            self.progress(stage, None)
+        with self._own_errors():
             self.connection.execute(query)
 
     def values(self, query: str) -> Any:
@@ -71,35 +69,11 @@ class Engine:
         with self._own_errors():
             return self.connection.sql(query).to_arrow_table().to_pandas()
 
-    def batches(
-        self, query: str, stage: str = "", span: tuple[float, float] = (0.0, 1.0)
-    ) -> Iterator[Any]:
-        """The result as Arrow record batches, in order; `span` is the part of the stage."""
+    def batches(self, query: str) -> Iterator[Any]:
+        """The result as Arrow record batches, in order."""
         self.connection.execute("SET preserve_insertion_order = true")
-        with self._watch(stage, *span), self._own_errors():
+        with self._own_errors():
             yield from self.connection.sql(query).to_arrow_reader(BATCH_ROWS)
-
-    @contextmanager
-    def _watch(self, stage: str, start: float = 0.0, stop: float = 1.0) -> Iterator[None]:
-        if not stage:
-            yield
-            return
-        ended = Event()
-
-        def poll() -> None:
-            while not ended.wait(POLL_SECONDS):
-                share = self.connection.query_progress()
-                done = start + (stop - start) * share / 100
-                self.progress(stage, done if share >= 0 else None)
-
-        self.progress(stage, start or None)
-        thread = Thread(target=poll, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
 
     @contextmanager
     def _own_errors(self) -> Iterator[None]:
@@ -438,8 +412,8 @@ def _sorted_keys(engine: Engine, num_nodes: int, weighted: bool) -> Iterator[Key
             for a, b in ("st", "ts")
         )
         query = f"SELECT * FROM ({ahead} UNION ALL {back}) ORDER BY k"
-        span = start / num_nodes, stop / num_nodes
-        yield from _distinct(engine.batches(query, "sorting edges", span), weighted)
+        yield from _distinct(engine.batches(query), weighted)
+        engine.progress("sorting edges", stop / num_nodes)
 
 
 def _source_ranges(engine: Engine, table: str, num_nodes: int) -> list[tuple[int, int]]:

@@ -72,9 +72,9 @@ SCORES = 0.1  # of the memory for predictions of validation nodes
 SCORED = 3  # copies of these: as probabilities, joined, and while they are ranked
 VERSION = "2"  # of checkpoints; incremented when training changes
 MIN_MEMORY = 32 * 2**20  # to work from disk, besides Python and torch
-Blocks = Iterator[tuple[dict[str, NDArray[Any]], Tensor]]
-"""Predictions of some nodes at a time: columns, and probabilities."""
-SUFFIXES = (".csv", ".parquet", ".npy")
+Blocks = Iterator[dict[str, NDArray[Any]]]
+"""Columns of predictions of some nodes at a time."""
+SUFFIXES = (".csv", ".parquet")
 MADE_FROM = ".made-from"  # what predictions in a folder were made from
 
 
@@ -484,6 +484,13 @@ def exceeds_memory(path: str | Path) -> bool:
     return memory_to_read(PackedGraph.open(path)) > available_memory()
 
 
+def check_suffix(path: Path) -> None:
+    """Raise ValueError for a name that `write_predictions` does not take."""
+    if path.suffix.lower() not in (*SUFFIXES, ""):
+        allowed = f"a folder, or a name that ends in {', '.join(SUFFIXES)}"
+        raise ValueError(f"--out takes {allowed}, got {path}.")
+
+
 def write_predictions(
     model: TableModel,
     disk: DiskGraph,
@@ -495,17 +502,16 @@ def write_predictions(
 ) -> tuple[dict[str, int], int | None]:
     """Predict nodes of a graph on disk into a file, which is written completely or not at all.
 
-    A .csv or .parquet file has the columns of `TableModel.predict`, without those of committees;
-    a .npy file holds the probabilities alone, float32, (N, C). A name without an ending is that of
-    a folder of Parquet files: several processes share them, and after a kill those that are
-    missing are written. `made_from` is a hash of the model, without which none are kept.
+    The columns are those of `TableModel.predict`, without those of committees. A name without an
+    ending is that of a folder of Parquet files: several processes share them, and after a kill
+    those that are missing are written. `made_from` is a hash of the model, without which none are
+    kept.
 
     Returns:
         How many nodes are predicted in each class, and how many are flagged, if any can be.
     """
     path, ranks, suffix = Path(path), disk.space.ranks, Path(path).suffix.lower()
-    if suffix not in (*SUFFIXES, ""):
-        raise ValueError(f"The file must end in {', '.join(SUFFIXES)}, got {path}.")
+    check_suffix(path)
     if suffix and not ranks.is_alone:
         folder = path.with_suffix("")
         raise ValueError(f"Several processes write a folder of Parquet files: --out {folder}.")
@@ -530,10 +536,12 @@ def write_predictions(
             ids = np.asarray(disk.packed.ids[rows])
             counts[:-1] += np.bincount(best, minlength=len(names))
             counts[-1] += 0 if flags is None else int(flags.sum())
-            yield _table(model, ids, shown, best, flags, calibrates), shown
+            yield _table(model, ids, shown, best, flags, calibrates)
 
     if suffix:
-        _write(path, (len(nodes), len(names)), tables([slice(0, len(nodes))]))
+        with atomic_file(path) as file:
+            write = _write_parquet if suffix == ".parquet" else _write_csv
+            write(file, tables([slice(0, len(nodes))]))
         *numbers, flagged = counts.tolist()
         result = dict(zip(names, numbers, strict=True))
     else:
@@ -576,27 +584,17 @@ def _table(
     return table
 
 
-def _write(path: Path, shape: tuple[int, int], blocks: Blocks) -> None:
-    with atomic_file(path) as file:
-        if path.suffix.lower() == ".npy":
-            header = {"descr": "<f4", "fortran_order": False, "shape": shape}
-            np.lib.format.write_array_header_1_0(file, header)
-            for _, probabilities in blocks:
-                file.write(probabilities.float().contiguous().numpy().tobytes())
-        elif path.suffix.lower() == ".csv":
-            frame, options = pd.DataFrame, {"index": False, "lineterminator": "\n"}
-            for number, (table, _) in enumerate(blocks):
-                first = number == 0
-                frame(table).to_csv(file, mode="wb", header=first, float_format="%.6f", **options)
-        else:
-            _write_parquet(file, blocks)
+def _write_csv(file: Any, blocks: Blocks) -> None:
+    options: Any = {"index": False, "lineterminator": "\n", "float_format": "%.6f", "mode": "wb"}
+    for number, table in enumerate(blocks):
+        pd.DataFrame(table).to_csv(file, header=number == 0, **options)
 
 
 def _write_parquet(file: Any, blocks: Blocks) -> None:
     import pyarrow as pa
     from pyarrow.parquet import ParquetWriter
 
-    contents = (pa.table(table) for table, _ in blocks)
+    contents = (pa.table(table) for table in blocks)
     content = next(contents)
     with ParquetWriter(file, content.schema) as writer:
         for each in chain([content], contents):

@@ -151,7 +151,7 @@ def write_ids(
         if known is not None:
             graph, mask = known
             yield from (ids_in_arrow(graph, rows) for rows in row_slices(graph.num_nodes))
-        for batch in engine.batches(query if is_text else nodes.query([id]), "writing ids"):
+        for batch in engine.batches(query if is_text else nodes.query([id])):
             cells = batch.column(0)
             end = start + len(cells)
             yield cells if mask is None else cells.filter(pa.array(mask[start:end]))

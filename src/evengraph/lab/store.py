@@ -7,7 +7,6 @@ import json
 import os
 import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from functools import cached_property
@@ -19,10 +18,9 @@ from typing import Any, Literal, NamedTuple
 import psutil
 
 from evengraph.core.errors import one_line_errors
-from evengraph.core.files import SqliteFile, known_tables
+from evengraph.core.files import SqliteFile
 
 SCHEMA = 1
-MAGIC = b"SQLite format 3\0"  # the first bytes of every database
 STALE = 24 * 3600.0  # seconds after which a job claimed on another machine may be claimed again
 CLOCK = 5.0  # seconds by which the clock may have been set forward between two looks at it
 
@@ -283,25 +281,7 @@ class Store:
         self.path = Path(path)
         self._damage: dict[str, None] = {}
         self._file = SqliteFile(self.path, "evengraph store")
-        start = b""
-        with suppress(OSError), self.path.open("rb") as file:  # SQLite tells why it is unreadable
-            start = file.read(len(MAGIC))
-        if start not in (b"", MAGIC):  # SQLite takes a short file for an empty base: it replaces it
-            raise ValueError(f"{self.path} is not an evengraph store: file is not a database.")
-        with self._file.read() as base:
-            base.execute("BEGIN")  # one moment: another process may be creating the file
-            tables = known_tables(base, TABLES, FORMER)
-            (version,) = base.execute("PRAGMA user_version").fetchone()
-        if version not in (0, SCHEMA):
-            raise ValueError(
-                f"{self.path} was written by another version of evengraph "
-                f"(format {version}, this version reads {SCHEMA})."
-            )
-        ours = "runs" in tables if version else not tables
-        if not ours or not all(tables.values()):
-            raise ValueError(f"{self.path} is not an evengraph store but another SQLite file.")
-        if not version:
-            self._file.create(f"{TABLES} PRAGMA user_version = {SCHEMA};")
+        self._file.prepare(TABLES, SCHEMA, main="runs", later=FORMER)
 
     @property
     def damage(self) -> list[str]:
