@@ -21,8 +21,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
 from benchmarks import floor
-from benchmarks.costs import commit
-from benchmarks.timing import table
+from benchmarks.timing import commit, table
 from evengraph import Task, load
 from evengraph.core.machine import keep_freed_memory
 from evengraph.datasets import toy

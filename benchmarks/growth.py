@@ -23,9 +23,8 @@ import torch
 from tools.picture_sources import record
 
 from benchmarks import endtoend
-from benchmarks.costs import commit, machine
 from benchmarks.epoch import gcn_step
-from benchmarks.timing import PeakMemory, table
+from benchmarks.timing import PeakMemory, commit, machine, table
 from evengraph.core.machine import keep_freed_memory
 from evengraph.core.task import Task
 from evengraph.datasets import toy

@@ -1,8 +1,10 @@
-"""Time tasks in alternation, so that a noisy machine affects all alike; memory of a process."""
+"""Time tasks in alternation, so that noise affects all alike; memory of a process; the machine."""
 
 from __future__ import annotations
 
 import ctypes
+import platform
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
@@ -59,3 +61,16 @@ def _process_memory(name: str) -> float:
     """A value of /proc/self/status in GiB."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) / 2**20 for line in lines if line.startswith(name))
+
+
+def machine() -> str:
+    """The processor, in a word or two."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
+    return (names or [platform.machine()])[0].replace(",", " ")
+
+
+def commit() -> str:
+    """The current commit."""
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    return subprocess.run(command, capture_output=True, text=True).stdout.strip() or "unknown"

@@ -13,17 +13,14 @@ from sklearn.base import clone
 from sklearn.metrics import balanced_accuracy_score
 from torch import nn
 
-from evengraph.methods import GCN, METHODS, UNREAL, GraphSMOTE, IceBerg, ImGAGN, UniGNN, fit_many
-from evengraph.methods.bases import method as costs
+from evengraph.methods import GCN, METHODS, UNREAL, GraphSMOTE, UniGNN
 from evengraph.methods.bases.method import (
     Committee,
     Method,
     changed_params,
     check_graph,
-    check_memory,
     check_params,
     describe_large,
-    estimate,
     restore_method,
     same_graph,
 )
@@ -414,51 +411,6 @@ def test_a_method_that_overflows_says_why(method):
     graph.x = graph.x * 1e25
     with pytest.raises(FloatingPointError, match=r"as large as .e\+25: scale them"):
         method.fit(replace(task, graph=graph), seed=0).predict(graph)
-
-
-def test_costs_grow_with_the_graph():
-    dense, text = torch.ones(1000, 64), torch.eye(1000)
-    small, large = (estimate("gcn", size, 20 * size, dense) for size in (1000, 10_000))
-    assert 0 < 9 * small < large < 11 * small
-    assert estimate("gcn", 1000, 20_000, torch.ones(1000, 500)) > 2 * small
-    assert estimate("gcn", 1000, 200_000, dense) > 2 * small
-    assert estimate("gcn", 1000, 20_000, text) < small < estimate("iceberg", 1000, 20_000, text)
-    known = {name for name in METHODS if estimate(name, 1000, 20_000, dense) is not None}
-    assert len(known) > 20
-    assert {"gcn", "unignn", "unison", "iceberg", "mlp", "boosting"} <= known
-    assert estimate("nothing", 1, 1, dense) is None
-
-
-def test_a_fit_that_cannot_fit_is_refused_before_it_starts(monkeypatch):
-    task = small_task()
-    needed = GCN()._memory_needed(task)
-    monkeypatch.setattr(costs, "free_memory", lambda device: int(needed / 1.9))
-    check_memory(GCN(), task)  # an estimate may be off
-    monkeypatch.setattr(costs, "free_memory", lambda device: int(needed / 2.1))
-    monkeypatch.setattr(GCN, "_fit", lambda *_: pytest.fail("it started"))
-    message = r"^GCN needs about [\d.]+ .iB .* and [\d.]+ .i?B are free\.$"
-    for fit in (GCN().fit, lambda task: fit_many([GCN()], [task], seeds=[0])):
-        with pytest.raises(MemoryError, match=message):
-            fit(task)
-
-
-def test_pairs_of_labelled_nodes_count():
-    task = small_task()
-    counts = task.class_counts
-    pairs = int(((counts.max() - counts) * counts).sum())
-    method = ImGAGN(minority=2)
-    assert method._memory_needed(task) >= 1200 * pairs > 0
-
-
-def test_sparse_features_need_less_memory_unless_a_method_stores_them_as_dense():
-    task = small_task()
-    graph = task.graph.clone()
-    graph.x = torch.zeros(graph.num_nodes, 5000)
-    graph.x[:, :3] = 1.0
-    wide = replace(task, graph=graph)
-    few = GCN()._memory_needed(wide)
-    assert few < 2 * GCN()._memory_needed(task)
-    assert IceBerg()._memory_needed(wide) > 10 * few
 
 
 def one_hot(*classes):

@@ -21,7 +21,6 @@ from evengraph.ops.synthesis import AttachedGraph, StackedFeatures, rare_classes
 
 WIDTH = 200  # hidden width of the generators
 REAL, FAKE = 0, 1
-PAIR_BYTES = 1_200  # of a new node and a labelled one of its class: edges carry embeddings
 
 
 @final
@@ -96,11 +95,6 @@ class ImGAGN(NetworkMethod):
             return loss + cross_entropy(kinds, truth), score
 
         self._train(judges, epoch)
-
-    def _memory_needed(self, task: Task) -> float | None:
-        """That of a network, and the weights of every new node over the nodes of its class."""
-        pairs = (self._missing(task.class_counts) * task.class_counts).double().sum()
-        return (super()._memory_needed(task) or 0.0) + PAIR_BYTES * float(pairs)
 
     def _missing(self, class_counts: Tensor) -> Tensor:
         """New nodes of each class, (C,); at most 0 where it needs none."""

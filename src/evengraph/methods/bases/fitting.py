@@ -13,7 +13,7 @@ from evengraph.fast.replicas import (
     share_batch,
     train_batch,
 )
-from evengraph.methods.bases.method import Method, check_memory, check_task, reset, same_graph
+from evengraph.methods.bases.method import Method, check_task, reset, same_graph
 from evengraph.ops.sparse import has_kernels
 from evengraph.training.loop import count_bar
 
@@ -46,7 +46,6 @@ def fit_many(
     fits = [Fit(*parts) for parts in zip(methods, tasks, seeds, strict=True)]
     for fit in fits:
         check_task(fit.task)  # before any of them is trained
-        check_memory(fit.method, fit.task)
     for fit in fits:
         reset(fit.method, fit.task)  # no earlier fit is mistaken for one of this call
     errors: list[Exception] = []

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache, partial
-from importlib.resources import files
 from pathlib import Path
 from types import UnionType
 from typing import (
@@ -32,7 +30,6 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from evengraph.core.errors import first_line, short
-from evengraph.core.machine import format_size, free_memory
 from evengraph.core.rng import seeded
 from evengraph.core.task import (
     Task,
@@ -246,7 +243,6 @@ class Method(ABC):
             check_graph(task)
             task = Task.from_graph(task, seed=seed)
         self._reset(task)
-        check_memory(self, task)
         hidden = task.hide_test_labels()
 
         def body() -> None:
@@ -292,15 +288,6 @@ class Method(ABC):
         # of a graph on disk, x is one number until it is indexed
         signatures = torch.cat([feature_signatures(graph.x[r].detach()[:, known]) for r in rows])
         self.labelled_ = Labelled(nodes, graph.y[nodes], signatures)
-
-    def _memory_needed(self, task: Task) -> float | None:
-        """Bytes that fitting takes, about, besides the graph itself; None if that is not known.
-
-        By default an estimate from measurements, linear in nodes, edges and features. A method
-        that needs more, such as all pairs of some nodes, adds it.
-        """
-        graph, name = task.graph, type(self).__name__.lower()
-        return estimate(name, graph.num_nodes, graph.num_edges, graph.x)
 
     def _quick(self, name: str) -> Callable[..., Any] | None:
         """A function of the method's quick form (`evengraph.fast`); None if it has none."""
@@ -814,49 +801,3 @@ def same_graph(one: Data, other: Data) -> bool:
     if first is not None and second is not None:
         pairs.append((first, second))
     return all(a is b or (a.shape == b.shape and torch.equal(a, b)) for a, b in pairs)
-
-
-# of the graphs on which methods were measured; an edge weighs as much as so many numbers
-DEGREE, FEATURES, WIDTH, EDGE = 10, 64, 64, 8
-ENTRY = 4  # numbers that an entry of sparse features weighs as much as
-SPARSE_BELOW, SAMPLE = 0.25, 1000  # density of sparse features, and rows to estimate it from
-DENSE = {"boosting", "iceberg", "logistic"}  # these store all features, also where most are zero
-MARGIN = 2.0  # times the free memory that an estimate may be: it can be off by as much
-
-
-def estimate(method: str, num_nodes: int, num_edges: int, x: Tensor) -> float | None:
-    """Bytes that a method takes, about; None if it was not measured.
-
-    Of sparse features, as a sample of rows shows, an entry is stored with its column, in the matrix
-    and its transpose. An undirected edge counts as two.
-    """
-    memory, width = _measurements().get(method), float(x.shape[1])
-    if memory is None:
-        return None
-    some = x[:: max(len(x) // SAMPLE, 1)]
-    entries = int(torch.count_nonzero(some)) / max(len(some), 1)
-    if method not in DENSE and entries < SPARSE_BELOW * width:
-        width = ENTRY * entries
-    size = num_nodes * (width + WIDTH) + EDGE * num_edges
-    return memory * size / (FEATURES + WIDTH + EDGE * DEGREE)  # of the size of those measured
-
-
-def check_memory(method: Method, task: Task) -> None:
-    """Raise MemoryError if a fit needs far more memory than is free."""
-    needed, free = method._memory_needed(task), free_memory(task.graph.x.device)
-    if needed is None or needed <= MARGIN * free:
-        return
-    graph = task.graph
-    raise MemoryError(
-        f"{method.title} needs about {format_size(needed)} of memory to learn from "
-        f"{graph.num_nodes:,} nodes, {graph.num_edges // 2:,} edges and {graph.num_features:,} "
-        f"features, and {format_size(free)} are free."
-    )
-
-
-@cache
-def _measurements() -> dict[str, float]:
-    """Bytes of each method, for a node."""
-    text = files("evengraph.methods").joinpath("costs.csv").read_text(encoding="utf-8")
-    _, *rows = csv.reader(text.splitlines())
-    return {name: float(size) for name, size, *_ in rows}
