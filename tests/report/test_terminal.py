@@ -116,11 +116,6 @@ def with_runs(*changes, **parts):
     return example(runs=[run | change for change in changes], **parts)
 
 
-def limited(best, limit):
-    result = with_runs({"best_epoch": best}, {"best_epoch": best})
-    return notes(result | {"method": result["method"] | {"fields": {"max_epochs": limit}}})
-
-
 def found(nodes):
     matrix = [[nodes * ((i == j) + (i > j)) for j in range(4)] for i in range(4)]
     runs = [{"confusion_matrix": matrix}] * 2
@@ -145,9 +140,6 @@ CASES = {
     "not as in the paper": notes(CHANGED),
     "on a graph that the paper has not": notes(CHANGED | {"dataset": {"name": "toy"}}),
     "interrupted": notes(example(complete=False)),
-    "the best long before the last epoch": limited(12, 40),
-    "the best at the last epoch": limited(39, 40),
-    "stopped by patience": limited(39, 41),
     **{f"classes with {nodes} test nodes": found(nodes) for nodes in (0, 5, 30)},
     "many classes": notes(MANY),
     "two methods": terminal.comparison_notes(compared(80.0, 70.0)),

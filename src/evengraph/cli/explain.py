@@ -53,9 +53,10 @@ def explain(
         raise ValueError(f"--out takes a name that ends in .svg, got {to}.")
     if new_nodes is None and new_edges is not None:
         raise ValueError("--new-edges goes with --new-nodes, which names the table of new nodes.")
-    if new_nodes is not None and new_edges is None and table_suffix(new_nodes):
-        raise ValueError(f"--new-edges must name the edges table that belongs to {new_nodes}.")
     table_model = TableModel.load(model)
+    linked = table_model.info.columns.link or table_model.info.columns.kinds
+    if new_nodes is not None and new_edges is None and not linked and table_suffix(new_nodes):
+        raise ValueError(f"--new-edges must name the edges table that belongs to {new_nodes}.")
     trained_on = table_model.info.trained_on
     if data is None and edges is not None and trained_on is not None:
         data = trained_on.data

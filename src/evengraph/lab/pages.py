@@ -96,7 +96,7 @@ def render_overview(
     words = GLOSSARY | {"Selection": GLOSSARY["Selection"].format(criteria or "score")}
     words = {term: words[term] for term in words if paper or term not in ("Chance", "Paper")}
     glossary = page.glossary("How to read this page", words)
-    origin = origin_section(content or {}, FILES)
+    origin = origin_section(content or {})
     main = tag("main", _legend(paper=paper), *sections, origin, glossary)
     days = sorted(row.created[:10] for r in experiments for c in r.cells for row in c.rows)
     footer = page.footer(None, *([" to ".join(dict.fromkeys((days[0], days[-1])))] if days else []))

@@ -339,7 +339,7 @@ class Comparison:
     def __str__(self) -> str:
         """A line per method with the metric, its interval and the gap to the best; the verdict."""
         heads = ("method", METRICS[self.metric].title, "95% interval", "behind the best", "seconds")
-        lines = [heads]
+        lines = list[tuple[str, ...]]()
         for one in self.standings:
             summary, pair = one.summary(self.metric), None
             if one is not self.best:
@@ -348,13 +348,9 @@ class Comparison:
             interval = f"{summary.low:.1f} to {summary.high:.1f}" if enough else "too few splits"
             gap = "" if pair is None else f"{pair.difference:.1f}"
             lines.append((one.title, f"{summary.mean:.1f}", interval, gap, f"{one.seconds:.1f}"))
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        rows = (
-            "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])])
-            for line in lines
-        )
+        table = pd.DataFrame(lines, columns=heads).set_index("method").rename_axis(None)
         failed = (f"{label}: {reason}" for label, reason in self.failed.items())
-        return "\n".join([*rows, "", *self.verdict.sentences, *failed])
+        return "\n".join([table.to_string(), "", *self.verdict.sentences, *failed])
 
     def _repr_html_(self) -> str:
         """The sections of the comparison page, for notebooks."""

@@ -44,7 +44,7 @@ def render_comparison(
     settings = [(method["title"], method["settings"]) for method in view.methods]
     sections = [
         *comparison_sections(view, pages),
-        page.origin_section(comparison, every),
+        page.origin_section(comparison),
         page.settings(*settings, ("Environment", part(comparison, "environment"))),
         page.glossary("How to read this page", {view.metric.heading: view.metric.meaning, **TERMS}),
     ]

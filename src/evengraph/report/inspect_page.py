@@ -6,7 +6,7 @@ from typing import Any
 from evengraph.core.untrusted import items, number, part
 from evengraph.report import page
 from evengraph.report.charts import bar, dot_row, scale_row, swatch
-from evengraph.report.markup import DASH, Markup, decimals, integer, join, percentage, plural, tag
+from evengraph.report.markup import DASH, Markup, decimals, integer, percentage, plural, tag
 from evengraph.report.view import ClassSummary, InspectionView, dataset_title
 
 STYLE = page.read_asset(__package__, "inspect.css")
@@ -31,10 +31,10 @@ def render_inspection(inspection: Mapping[str, Any], *, links: Sequence[page.Lin
         _reach(view),
         _structure(inspection),
         *_columns(inspection),
-        page.origin_section(inspection, links),
+        page.origin_section(inspection),
         page.glossary("Glossary", _GLOSSARY),
     ]
-    return page.render(inspection, title, _heading(view, title), sections, style=STYLE)
+    return page.render(inspection, title, _heading(view, title, links), sections, style=STYLE)
 
 
 def inspection_sections(view: InspectionView) -> list[Markup]:
@@ -42,14 +42,14 @@ def inspection_sections(view: InspectionView) -> list[Markup]:
     return [_findings(view), _classes(view)]
 
 
-def _heading(view: InspectionView, title: str) -> list[Markup]:
+def _heading(view: InspectionView, title: str, links: Sequence[page.Link]) -> list[Markup]:
     total, components = view.sizes["nodes"], part(view.content, "components").get("count")
     caption = f"{integer(view.labels.get('num_labelled'))} of {total} nodes are labelled "
     caption += f"({percentage(view.labels.get('labelled_share'))}), in "
     caption += plural(len(view.classes), "class", "classes")
     pairs = [(size, noun) for noun, size in view.sizes.items()]
     pairs.append((integer(components), "component" if components == 1 else "components"))
-    return [page.headline(title, caption), page.facts(pairs)]
+    return [page.headline(title, caption), page.facts(pairs), page.page_links(links)]
 
 
 def _findings(view: InspectionView) -> Markup:
@@ -148,28 +148,14 @@ def _reach(view: InspectionView) -> Markup:
 
 
 def _structure(inspection: Mapping[str, Any]) -> Markup:
-    degrees, components = part(inspection, "degrees"), part(inspection, "components")
-    values = {
-        "median degree": decimals(degrees.get("median"), 0),
-        "mean degree": decimals(degrees.get("mean")),
-        "largest degree": integer(degrees.get("largest")),
-        "isolated nodes": integer(degrees.get("isolated")),
-        "components": integer(components.get("count")),
-        "nodes in the largest component": integer(components.get("largest")),
-        "components without a label": integer(components.get("unlabelled")),
-        "nodes in components without a label": integer(components.get("unlabelled_nodes")),
-    }
-    notes = [str(note) for note in items(inspection, "notes")]
-    if not notes:  # otherwise the edges were cleaned before, and the notes say how
-        edges, one_way = part(inspection, "edges"), "edges listed in one direction only"
-        names = {one_way: "one_way", "repeated edges": "repeated", "self-loops": "to_itself"}
-        values |= {name: integer(edges.get(key)) for name, key in names.items()}
-    drawn = tag("div", tag("h3", "Nodes by degree"), degree_bars(items(degrees, "bins")))
-    listed = tag("div", tag("h3", "Summary"), page.definitions(values))
+    degrees, notes = part(inspection, "degrees"), items(inspection, "notes")
+    median, mean = decimals(degrees.get("median"), 0), decimals(degrees.get("mean"))
+    text = f"Median {median}, mean {mean}, largest {integer(degrees.get('largest'))}."
+    parts = [tag("div", tag("p", text), degree_bars(items(degrees, "bins")))]
     if notes:
-        lines = tag("ul", *(tag("li", note) for note in notes))
-        listed = join([listed, tag("div", tag("h3", "Notes from reading the data"), lines)])
-    return page.section("Degrees and components", tag("div", drawn, listed, class_="two"))
+        lines = tag("ul", *(tag("li", str(note)) for note in notes))
+        parts.append(tag("div", tag("h3", "Notes from reading the data"), lines))
+    return page.section("Nodes by degree", tag("div", *parts, class_="two"))
 
 
 def degree_bars(bins: Sequence[Any]) -> Markup:

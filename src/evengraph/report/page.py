@@ -191,16 +191,13 @@ def footer(version: object, *parts: str) -> Markup:
     return tag("footer", tag("p", join((first, *parts), " · ")))
 
 
-def origin_section(content: Mapping[str, Any], links: Iterable[Link] = ()) -> Markup:
-    """The command that made a file, next steps, and `links` to other files of the same folder."""
+def origin_section(content: Mapping[str, Any]) -> Markup:
+    """The command that made a file, and next steps."""
     parts = []
     if isinstance(command := content.get("command"), str) and command:
         parts += [tag("h3", "Command that made this page"), command_block(command)]
     if commands := [text for text in items(content, "commands") if isinstance(text, str)]:
         parts += [tag("h3", "Next"), *map(command_block, commands)]
-    if links := list(links):
-        entries = (tag("li", tag("a", link.text, href=quote(link.path))) for link in links)
-        parts += [tag("h3", "Other pages and files"), tag("ul", *entries, class_="links")]
     heading = "Command and next steps"
     return section(heading, *parts, kind="origin", id="next") if parts else Markup("")
 
@@ -212,7 +209,7 @@ def copy_script(content: Mapping[str, Any]) -> str:
 
 
 def page_links(links: Iterable[Link]) -> Markup:
-    """The same links in one line, for the head of a page; nothing without any."""
+    """Links to files beside the page in one line; nothing without any."""
     shown = [tag("a", link.text, href=quote(link.path)) for link in links]
     return tag("nav", join(shown, " · "), aria_label="Other pages") if shown else Markup("")
 

@@ -57,7 +57,7 @@ def render_page(result: Mapping[str, Any], *, links: Sequence[page.Link] = ()) -
         _confusion(view),
         _seeds(view),
         _saved_model(part(result, "model")),
-        page.origin_section(result, links),
+        page.origin_section(result),
         _settings(view),
         page.glossary("What the metrics mean", meanings),
     ]

@@ -151,7 +151,6 @@ def result_notes(content: Content) -> list[str]:
         lines.append(
             f"With fewer than {FEW} test nodes in a split, scores of {names} are uncertain."
         )
-    lines += _epoch_limit(result)
     if result.thresholds:
         lines.append(result.threshold)
     title, changed = content["method"]["title"], content["changed_from_paper"]
@@ -170,24 +169,6 @@ def _class_table(result: ResultView) -> Table:
         cells = (integer(row.pooled.size), row.pooled.precision, row.pooled.recall, row.pooled.f1)
         table.add_row(escape(row.name), *cells)
     return table
-
-
-def _epoch_limit(result: ResultView) -> list[str]:
-    """Name the fits that were still improving when the limit of epochs ended them."""
-    limit = number(lookup(result.method, "fields", "max_epochs"))
-    seeds = [  # a best epoch that late may not be the last improvement
-        str(run["seed"])
-        for run in result.runs
-        if limit and run["epochs"] >= limit and run["best_epoch"] >= 0.95 * limit
-        if not run.get("summary")  # of one model
-    ]
-    if limit is None or not seeds:
-        return []
-    return [
-        f"Seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)}: training ended at the limit of "
-        f"{limit:g} epochs, not by patience; longer training may score higher "
-        f"(--set max_epochs={2 * limit:g})."
-    ]
 
 
 def _title(result: ResultView) -> str:

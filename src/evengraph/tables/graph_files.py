@@ -55,17 +55,16 @@ def read_torch(path: Path, keys: Collection[str]) -> dict[str, Any]:
 
 def _load(path: Path) -> dict[str, Any]:
     from torch_geometric.data import Data
-    from torch_geometric.data import data as module
+    from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
     from torch_geometric.data.storage import GlobalStorage
 
-    names = ("DataEdgeAttr", "DataTensorAttr")  # not in every version
-    classes = [getattr(module, name) for name in names if hasattr(module, name)]
+    classes = [Data, GlobalStorage, DataEdgeAttr, DataTensorAttr]
     safe_globals = getattr(torch.serialization, "safe_globals", lambda classes: nullcontext())
     with path.open("rb") as file:
         is_zip = file.read(4) == b"PK\x03\x04"  # as torch writes since 2020
     try:
         _check_torch_file(path, is_zip)
-        with safe_globals([Data, GlobalStorage, *classes]), warnings.catch_warnings():
+        with safe_globals(classes), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about files that torch then rejects
             content = torch.load(path, map_location="cpu", weights_only=True)
             parts = content.to_dict() if isinstance(content, Data) else content
