@@ -98,7 +98,7 @@ def undisturbed(tmp_path_factory):
     assert call("reproduce", folder / "tiny.toml", "--store", path, "--jobs", "1") == 0
     store = Store(path)
     plan = Plan(read_spec(str(folder / "tiny.toml")), store.rows())
-    assert [len(cell.rows) for cell in plan.cells()] == [4, 2]
+    assert [len(cell.keys) for cell in plan.cells()] == [4, 2]
     assert [row.done for row in store.rows()] == [True] * TOTAL
     return store
 

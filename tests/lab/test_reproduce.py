@@ -183,14 +183,14 @@ def test_cells_hold_the_chosen_runs_and_no_other():
     (cell,) = Plan(spec, strange + rows + more).cells()
     assert (cell.setup, cell.entry, cell.value) == (SETUP, one, None)
     assert cell.settings == {"max_epochs": 2}
-    assert settings_of(row.job for row in cell.rows) == [(2, 5), (2, 6), (2, 8)]
+    assert cell.keys == [toy_job(max_epochs=2, seed=seed).key for seed in (5, 6, 8)]
 
 
 def test_what_varies_has_a_cell_for_each_value():
     spec = spec_of(entry(vary={"hidden": [8, 16, 32]}, fields={"max_epochs": 2}, more_seeds=[8]))
     rows = [ended(toy_job(max_epochs=2, hidden=h, seed=s)) for h in (8, 16) for s in (5, 6, 8)]
     cells = Plan(spec, rows[:-1]).cells()
-    assert [(cell.value, len(cell.rows)) for cell in cells] == [(8, 3), (16, 2)]
+    assert [(cell.value, len(cell.keys)) for cell in cells] == [(8, 3), (16, 2)]
     assert [cell.settings for cell in cells] == [{"max_epochs": 2, "hidden": h} for h in (8, 16)]
 
 
@@ -305,7 +305,7 @@ def test_a_real_experiment_chooses_and_is_the_same_again(tmp_path):
 
     def total(epochs):
         keys = [toy_job(max_epochs=epochs, seed=seed).key for seed in (5, 6)]
-        return sum(plan.known[key].outcome["validation"] for key in keys)
+        return sum(plan.known[key].score for key in keys)
 
     assert plan.choice(toy_setup(), one) == {"max_epochs": max((1, 12), key=total)}
 

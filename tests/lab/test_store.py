@@ -210,6 +210,12 @@ def test_rows_come_in_the_order_they_were_written_filtered_by_any_column(store):
     assert [row.job.seed for row in store.rows(status="failed")] == [7]
     assert store.rows(dataset="pubmed") == []
     assert len(store.rows(dataset=None, seed=None)) == 9  # what is None is not asked for
+    some = store.rows(dataset=["toy", "cora"], method={"gcn"}, seed=[6, 7])
+    assert [(row.job.dataset, row.job.seed) for row in some] == [
+        ("toy", 6),
+        ("cora", 6),
+        ("toy", 7),
+    ]
 
 
 EARLIER = """

@@ -227,6 +227,14 @@ def test_older_comparisons_have_counts_of_the_first_split_or_no_recall():
     assert [row[1] for row in ComparisonView(content).recalls] == [20, 20, 2]
     content["methods"][0]["runs"][0]["train_counts"] = None
     assert [row[1] for row in ComparisonView(content).recalls] == [50, 40, 5]
+    assert [row[2] for row in ComparisonView(content).recalls] == [False, False, True]
+    content["class_counts"] = [50, 40]  # of a damaged file
+    content["protocol"]["minority"] = 2
+    assert [row[1:3] for row in ComparisonView(content).recalls] == [
+        (50, False),
+        (40, True),
+        (0, True),
+    ]
     for method in content["methods"]:
         for run in method["runs"]:
             del run["per_class"]
@@ -237,3 +245,6 @@ def test_classes_of_an_inspection():
     content = stored_look()
     whole = InspectionView(content | {"reach": {"nodes": 0, "any_class": [1]}})
     assert (whole.reach, whole.classes[0].reach) == ([], [])
+    content["homophily"]["neighbours"].pop()  # of a damaged file
+    by_name = {one.name: one.chance for one in InspectionView(content).classes}
+    assert [by_name[name] is None for name in content["labels"]["names"]][-2:] == [False, True]

@@ -374,6 +374,7 @@ def test_class_sizes_follow_the_targets_and_names_follow_the_classes():
     assert _target_sizes([371, 364, 333, 322, 279, 158], 0.01) == LONG_TAIL["citeseer"]
     assert _target_sizes([100, 5, 50], 0.01) == [100, 5, 1]  # never more than there are
     assert _target_sizes([7], 0.5) == [7]
+    assert _target_sizes([100, 50], 0.1) == [100, 10]
     graph = public_toy()
     sizes = torch.bincount(graph.y[~(graph.val_mask | graph.test_mask)])
     order = sizes.argsort(descending=True, stable=True)
@@ -431,6 +432,10 @@ def test_lowest_degree_goes_first_and_degrees_are_counted_anew():
     pairs = [(node, hub) for node in range(2, 12) for hub in (0, 1)] + [(12, 0), (12, 13)]
     both_ways = pairs + [(target, source) for source, target in pairs]
     assert cut(both_ways, [0, 0] + [1] * 12, [2, 2]) == [2, 3, 4, 5, 6, 7, 8, 9, 12, 13]
+    # A chain from 12 to 3, which hangs on a node of the other class: each that goes bares the next.
+    chain = [(node, node - 1) for node in range(3, 13)] + [(1, 0), (2, 0), (1, 2), (2, 1)]
+    chain += [(target, source) for source, target in chain[:10]]
+    assert cut(chain, [0] + [1] * 12, [1, 2]) == list(range(3, 13))
     # Node 11 goes first; then all others are without edges, and it is weighed again.
     removed = cut([(node, 11) for node in range(11)], [0] * 12, [2])
     assert len(removed) == 10

@@ -141,7 +141,7 @@ def _run_experiments(
             )
     except KeyboardInterrupt:
         stopped = True
-    loaded = load_experiments(store, {spec.name for spec in specs}, parts=("metrics", "per_class"))
+    loaded = load_experiments(store, {spec.name for spec in specs}, parts=("metrics",))
     experiments = {results.name: results for results in loaded}
     _print_tables(experiments[spec.name] for spec in specs)
     print_notes(store.damage, err)

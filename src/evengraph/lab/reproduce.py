@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path
 from statistics import fmean
 from time import sleep
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import torch
 
@@ -31,7 +31,6 @@ from evengraph.pipeline.parameters import paper_cell, preset_for, renamed_params
 from evengraph.splits import SPLITS, SplitProtocol
 
 WAIT = 2.0  # seconds, while another process runs what is left
-PARTS = ("validation",)  # all that a plan needs of an outcome
 OnRow = Callable[[Row], None]
 NOT_STORED = ("history", "seed", "interrupted", "total_epochs", "settings", "calibration")
 
@@ -50,9 +49,18 @@ def reproduce(
     Runs whose settings are selected on validation follow in a later round, once all candidates
     have run.
     """
-    known: Mapping[str, Row] | None = None
+    known: Mapping[str, Run] | None = None
+    wanted: dict[str, Any] = {
+        "parts": ("validation",),
+        "dataset": {setup.dataset for spec in specs for setup in spec.setups},
+        "imbalance": {setup.imbalance for spec in specs for setup in spec.setups},
+        "method": {entry.name for spec in specs for entry in spec.entries},
+        "seed": {seed for spec in specs for seed in spec.seeds}.union(
+            *(entry.more_seeds for spec in specs for entry in spec.entries)
+        ),
+    }
     try:
-        while jobs := missing(specs, known := known_runs(store.rows(parts=PARTS))):
+        while jobs := missing(specs, known := known_runs(store.scan(**wanted))):
             known = None  # out of date from here on
             on_round(len(jobs))
             before = store.count()
@@ -61,7 +69,7 @@ def reproduce(
                 on_wait(store.holders())
                 sleep(WAIT)
     finally:
-        known = known_runs(store.rows(parts=PARTS)) if known is None else known
+        known = known_runs(store.scan(**wanted)) if known is None else known
         for spec in specs:  # so that results so far can be drawn, also after Ctrl-C
             store.save_experiment(spec.name, experiment_content(spec, known))
 
@@ -77,7 +85,7 @@ def check(specs: Sequence[Spec]) -> None:
             raise ValueError(f"{setup.name} cannot be set up: {error}") from None
 
 
-def experiment_content(spec: Spec, known: Mapping[str, Row]) -> dict[str, Any]:
+def experiment_content(spec: Spec, known: Mapping[str, Run]) -> dict[str, Any]:
     """The cells of an experiment, in a form that can be drawn without loading any method."""
     return {
         "title": spec.title,
@@ -111,12 +119,12 @@ def _cell_content(cell: Cell, draws: str) -> dict[str, Any]:
         "note": entry.note,
         "chosen": {name: cell.settings[name] for name in entry.grid},
         "settings": dict(cell.settings),
-        "keys": [row.job.key for row in cell.rows],
+        "keys": list(cell.keys),
         "paper": published,
     }
 
 
-def missing(specs: Sequence[Spec], known: Mapping[str, Row]) -> list[JobSpec]:
+def missing(specs: Sequence[Spec], known: Mapping[str, Run]) -> list[JobSpec]:
     """Runs that experiments lack, as far as is known now."""
     return list({job.key: job for spec in specs for job in Plan(spec, known).missing()}.values())
 
@@ -129,13 +137,20 @@ class Cell:
     entry: Entry
     settings: Fields  # selected on validation where there was a choice
     value: Any  # of the parameter that varies, if one does
-    rows: Sequence[Row]  # successful runs, one per seed
+    keys: Sequence[str]  # of the rows of successful runs, one per seed
+
+
+class Run(NamedTuple):
+    """What a plan needs of a run."""
+
+    key: str  # of its row
+    score: float | None  # on validation; None if it failed
 
 
 class Plan:
     """An experiment and the runs that exist already, also those of other experiments."""
 
-    def __init__(self, spec: Spec, rows: Iterable[Row] | Mapping[str, Row]) -> None:
+    def __init__(self, spec: Spec, rows: Iterable[Row] | Mapping[str, Run]) -> None:
         self.spec = spec
         self.known = rows if isinstance(rows, Mapping) else known_runs(rows)
         self._templates: dict[str, JobSpec] = {}
@@ -162,8 +177,8 @@ class Plan:
                 seeds = dict.fromkeys([*self.spec.seeds, *entry.more_seeds])
                 jobs = self._seeded(setup, entry, settings, seeds)
                 found = (self.known.get(job.key) for job in jobs)
-                if rows := [row for row in found if row is not None and row.done]:
-                    cells.append(Cell(setup, entry, settings, value, rows))
+                if keys := [run.key for run in found if run and run.score is not None]:
+                    cells.append(Cell(setup, entry, settings, value, keys))
         return cells
 
     def choice(self, setup: Setup, entry: Entry) -> Fields | None:
@@ -205,10 +220,8 @@ class Plan:
         jobs = self._seeded(setup, entry, settings, self.spec.seeds)
         if any(job.key not in self.known for job in jobs):
             return None
-        rows = [self.known[job.key] for job in jobs]
-        if not all(row.done for row in rows):
-            return -math.inf
-        return fmean(float(row.outcome["validation"]) for row in rows)
+        scores = [self.known[job.key].score for job in jobs]
+        return -math.inf if None in scores else fmean(cast(list[float], scores))
 
     def _seeded(
         self, setup: Setup, entry: Entry, settings: Fields, seeds: Iterable[int]
@@ -220,8 +233,8 @@ class Plan:
         return [self._templates[name].with_seed(seed) for seed in seeds]
 
 
-def known_runs(rows: Iterable[Row]) -> dict[str, Row]:
-    """Rows by the key that their job has in this version, with all its parameters.
+def known_runs(rows: Iterable[Row]) -> dict[str, Run]:
+    """Runs by the key that their job has in this version, with all its parameters.
 
     A row lists every parameter that there was. One that it lacks came later, and has the value that
     `current_params` gives it, or its default: adding a parameter changes no earlier result.
@@ -235,7 +248,8 @@ def known_runs(rows: Iterable[Row]) -> dict[str, Row]:
             defaults = {item.name: item.default for item in fields(kind)}
             job = replace(job, method_fields=defaults | kind.current_params(job.method_fields))
         current[row.job.stem] = job
-        known[job.with_seed(row.job.seed).key] = row
+        score = float(row.outcome.get("validation", 0)) if row.done else None
+        known[job.with_seed(row.job.seed).key] = Run(row.job.key, score)
     return known
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import tomllib
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from importlib.resources import files
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
@@ -212,15 +212,14 @@ def load_experiments(
     """Read experiments of a store, with some parts of the outcomes of runs; by default all."""
     contents = store.experiments()
     contents = {name: contents[name] for name in contents if names is None or name in names}
-    rows = {row.job.key: row for row in store.scan(parts=parts, status="done")} if contents else {}
-
-    return [_experiment(name, content, rows) for name, content in contents.items()]
+    read = partial(store.scan, parts=parts, status="done")
+    return [_experiment(name, content, read) for name, content in contents.items()]
 
 
 def _experiment(
-    name: str, content: Mapping[str, Any], rows: Mapping[str, Row]
+    name: str, content: Mapping[str, Any], read: Callable[..., Iterable[Row]]
 ) -> ExperimentResults:
-    cells = [_cell(part, rows) for part in content["cells"]]
+    cells = [_cell(part, read) for part in content["cells"]]
     return ExperimentResults(
         name=name,
         title=content["title"],
@@ -230,7 +229,8 @@ def _experiment(
     )
 
 
-def _cell(content: Mapping[str, Any], rows: Mapping[str, Row]) -> Cell:
+def _cell(content: Mapping[str, Any], read: Callable[..., Iterable[Row]]) -> Cell:
+    rows = {row.job.key: row for row in read(key=content["keys"])}
     return Cell(
         setting=content["setup"],
         selected=content["chosen"],

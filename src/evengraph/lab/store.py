@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from sys import intern
 from time import time
@@ -316,17 +317,20 @@ class Store:
     def rows(self, *, parts: Sequence[str] = (), **filters: Any) -> list[Row]:
         """Read all rows, or those with these values of `dataset`, `method`, `status` and so on.
 
-        With `parts`, the names of some parts of the outcome, many rows need little memory.
+        A filter is a value or several. With `parts`, the names of some parts of the outcome, many
+        rows need little memory.
         """
         return list(self.scan(parts=parts, **filters))
 
     def scan(self, *, parts: Sequence[str] = (), **filters: Any) -> Iterator[Row]:
         """Read rows one by one, as `rows` does; damaged ones are left out, and told in `damage`."""
         wanted = {name: value for name, value in filters.items() if value is not None}
-        reader, where = _RowReader(parts), " AND ".join(f"{name} = ?" for name in wanted)
+        several = {n: [v] if isinstance(v, str | int) else list(v) for n, v in wanted.items()}
+        marks = (f"{name} IN ({', '.join('?' * len(some))})" for name, some in several.items())
+        reader, where = _RowReader(parts), " AND ".join(marks)
         with self._file.read() as base:
             query = f"SELECT {_COLUMNS} FROM runs WHERE {where or 1} ORDER BY rowid"
-            for columns in base.execute(query, list(wanted.values())):
+            for columns in base.execute(query, list(chain(*several.values()))):
                 row = self._row(columns, reader)
                 if row is not None:
                     yield row
