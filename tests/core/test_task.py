@@ -1,6 +1,5 @@
 """Task: what it accepts, what it hides, what it leaves alone."""
 
-import warnings
 from dataclasses import replace
 from functools import partial
 
@@ -10,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
-from evengraph.core import task as masks
 from evengraph.core.rng import generator
 from evengraph.core.task import (
     Task,
@@ -106,11 +104,6 @@ def test_a_task_of_a_graph_with_masks():
     assert task.test.nonzero().flatten().tolist() == [4, 5]
 
 
-@pytest.fixture(autouse=True)
-def _not_yet_warned():
-    masks._warn_held_out.cache_clear()
-
-
 of_eight = partial(mask, size=8)
 
 
@@ -136,16 +129,13 @@ def test_masks_of_the_graph_are_the_split_without_unlabelled_nodes():
     assert data.train_mask[7]  # the caller's graph is unchanged
 
 
-def test_without_validation_nodes_some_training_nodes_are_held_out_and_it_is_said_once():
+def test_without_validation_nodes_some_training_nodes_are_held_out_and_it_is_said():
     data = graph(train_mask=of_eight(0, 1, 2, 4, 5), test_mask=of_eight(3, 6))
     with pytest.warns(UserWarning, match="no val_mask: 20% of the training nodes"):
         train, val, test = split(data)
     assert sorted(train + val) == [0, 1, 2, 4, 5]
     assert [node < 4 for node in val] == [True, False]  # one of each class
     assert test == [3, 6]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert split(data)[1] == val
 
 
 def test_without_masks_all_labelled_nodes_are_for_training():

@@ -10,9 +10,9 @@ from torch.nn.functional import cross_entropy
 
 from evengraph.ops.losses import (
     ClassTerms,
-    LabelledLoss,
     balanced_softmax,
     class_cross_entropy,
+    class_loss,
     conflict,
     conflict_weights,
     effective_number_weights,
@@ -217,10 +217,10 @@ def test_losses_by_name(name, more, seed):
     assert found.item() == pytest.approx(expected, rel=1e-6)
 
 
-@pytest.mark.parametrize("offsets", [None, torch.tensor([0.5, -1.0, 2.0])])
-def test_margins_are_added(offsets):
+@pytest.mark.parametrize("name", ["cross_entropy", "reweight", "balanced_softmax"])
+def test_margins_are_added(name):
     logits, margins = normal(6, 3), normal(6, 3, seed=1)
-    loss = LabelledLoss(LABELS, offsets=offsets)
+    loss = class_loss(name, LABELS, LABEL_COUNTS)
     torch.testing.assert_close(loss(logits, margins), loss(logits + margins))
     assert loss(logits, torch.zeros(())) == loss(logits)
 

@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 from warnings import warn
@@ -43,20 +43,14 @@ def split_masks(
         train, rest = rest, torch.zeros_like(rest)
     train = train & labelled
     if val is None:
-        _warn_held_out()
+        warn(
+            f"The graph has no val_mask: {HELD_OUT:.0%} of the training nodes are held out to "
+            "validate on.",
+            stacklevel=5,  # the line that calls fit
+        )
         val = hold_out(labels, train, HELD_OUT, seed)
         train = train & ~val
     return train, val & labelled, rest if test is None else test & labelled
-
-
-@cache
-def _warn_held_out() -> None:
-    """Warn once: a loop over parameters or seeds need not repeat it."""
-    warn(
-        f"The graph has no val_mask: {HELD_OUT:.0%} of the training nodes are held out to "
-        "validate on.",
-        stacklevel=6,  # the line that calls fit
-    )
 
 
 def scored_nodes(graph: Data) -> Tensor:

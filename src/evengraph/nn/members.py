@@ -13,7 +13,7 @@ from torch.nn.functional import pad
 from torch_geometric.data import Data
 
 from evengraph.fast.dropout import Share, relu_dropout
-from evengraph.ops.context import forget_of_graph, known_of_graph, once_per_graph
+from evengraph.ops.context import keep_of_graph, known_of_graph
 from evengraph.ops.features import principal_components
 from evengraph.ops.sparse import (
     Average,
@@ -181,32 +181,23 @@ class Views(nn.Module):
 
         The views of a graph are computed once for all that find the same components.
         """
-        if graph.x.requires_grad:  # an explanation asks for gradients
-            return self._rows(graph, fit=False)
-        key = "views", *self.names  # of each kind, those of the last parameters are kept
         size = len(self.names) * graph.num_nodes * self.width
-        if size > LARGEST_KEPT:
+        if graph.x.requires_grad or size > LARGEST_KEPT:  # an explanation asks for gradients
             return self._rows(graph, fit=fit)
+        key = "views", *self.names  # of each kind, those of the last parameters are kept
+        params, state, rows = known_of_graph(graph, key) or (None, {}, None)
+        if params == self._params and (fit or self._equals(state)):
+            self.load_state_dict(state)
+            return cast(Tensor, rows)
+        rows = self._rows(graph, fit=fit)
         if fit:
-            known = known_of_graph(graph, key)
-            if known is None or known[2] != self._params:
-                forget_of_graph(graph, key)
-                known = once_per_graph(graph, key, lambda: self._fitted(graph))
-            self.load_state_dict(known[1])
-            return cast(Tensor, known[0])
-        known = known_of_graph(graph, key)
-        if known is not None and known[2] == self._params and self._equals(known[1]):
-            return cast(Tensor, known[0])
-        return self._rows(graph, fit=False)
+            state = {name: part.clone() for name, part in self.state_dict().items()}
+            keep_of_graph(graph, key, (self._params, state, rows))
+        return rows
 
     @property
     def _params(self) -> tuple[Any, ...]:
         return *self.widths.items(), *self.diffusion
-
-    def _fitted(self, graph: Data) -> tuple[Tensor, dict[str, Tensor], tuple[Any, ...]]:
-        rows = self._rows(graph, fit=True)
-        state = {name: part.clone() for name, part in self.state_dict().items()}
-        return rows, state, self._params
 
     def _equals(self, state: Mapping[str, Tensor]) -> bool:
         mine = self.state_dict()

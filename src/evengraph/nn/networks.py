@@ -152,9 +152,7 @@ def list_edges(propagation: Propagation) -> EdgeList:
         return EdgeList(*propagation.entries, None, propagation.shape[0])
     if isinstance(propagation, AttachedGraph):
         return _attached(propagation)
-    if isinstance(propagation, GraphWithCopies):
-        return _with_copies(propagation)
-    raise TypeError(f"{type(propagation).__name__} cannot list its edges.")
+    return _with_copies(propagation)
 
 
 def attend(edges: EdgeList, scores: Tensor, values: Tensor) -> Tensor:

@@ -66,14 +66,14 @@ def once_per_graph(graph: Data, key: Hashable, make: Callable[[], Result]) -> Re
     known = known_of_graph(graph, key)
     if known is None:
         known = make()
-        _KNOWN.setdefault(graph.edge_index, {})[key] = GraphState(graph), known
+        keep_of_graph(graph, key, known)
     result: Result = known
     return result
 
 
-def forget_of_graph(graph: Data, key: Hashable) -> None:
-    """Drop what `once_per_graph` keeps for a graph."""
-    _KNOWN.get(graph.edge_index, {}).pop(key, None)
+def keep_of_graph(graph: Data, key: Hashable, value: Any) -> None:
+    """Keep a value as `once_per_graph` does, in place of what is kept under this key."""
+    _KNOWN.setdefault(graph.edge_index, {})[key] = GraphState(graph), value
 
 
 def known_of_graph(graph: Data, key: Hashable) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import scipy.sparse as sp
@@ -106,6 +106,7 @@ def conflict(propagation: Sparse, nodes: Tensor, labels: Tensor, class_counts: T
 
 ClassLoss = Literal["cross_entropy", "reweight", "balanced_softmax"]
 NamedLoss = Literal["cross_entropy", "reweight", "balanced_softmax", "renode"]
+LabelledLoss = Callable[..., Tensor]
 
 
 class ClassTerms(NamedTuple):
@@ -223,28 +224,12 @@ def focal_cross_entropy(
     return (factor * node_weights * losses).sum() / node_weights.sum()
 
 
-@dataclass(frozen=True, eq=False)
-class LabelledLoss:
-    """Mean over labelled nodes of weight, (n,), times cross-entropy, called as `loss(logits)`."""
-
-    labels: Tensor
-    weights: Tensor | None = None
-    offsets: Tensor | None = None
-
-    def __call__(self, logits: Tensor, margins: Tensor | None = None) -> Tensor:
-        """The loss of logits of the labelled nodes, (n, C), with margins added to them."""
-        for term in (self.offsets, margins):
-            if term is not None:
-                logits = logits + term
-        if self.weights is None:
-            return cross_entropy(logits, self.labels)
-        return (self.weights * cross_entropy(logits, self.labels, reduction="none")).mean()
-
-
 def class_loss(
     name: ClassLoss, labels: Tensor, class_counts: Tensor, weights: Tensor | None = None
 ) -> LabelledLoss:
-    """A loss that depends on class sizes alone.
+    """A loss that depends on class sizes alone: the mean of weight times cross-entropy.
+
+    It is a function of the logits of the labelled nodes, (n, C), and of margins to add to them.
 
     Args:
         name: `cross_entropy`, `reweight` (times mean class size over class size) or
@@ -259,7 +244,16 @@ def class_loss(
         by_class = (class_counts.float().mean() * inverse_class_weights(class_counts))[labels]
         weights = by_class if weights is None else weights * by_class
     offsets = log_sizes(class_counts) if name == "balanced_softmax" else None
-    return LabelledLoss(labels, weights, offsets)
+
+    def loss(logits: Tensor, margins: Tensor | None = None) -> Tensor:
+        for term in (offsets, margins):
+            if term is not None:
+                logits = logits + term
+        if weights is None:
+            return cross_entropy(logits, labels)
+        return (weights * cross_entropy(logits, labels, reduction="none")).mean()
+
+    return loss
 
 
 def labelled_loss(
