@@ -87,7 +87,6 @@ PACK = ["pack", "--out", "graph"]
         (["suggest", "shop", *COLUMNS, "--out", "next.txt"], ["ends in .csv"]),
         (["suggest", "shop", *COLUMNS, "--strategy", "nothing"], ["Unknown strategy"]),
         (["suggest", "shop", *COLUMNS, "--budget", "0"], ["budget must be at least 1"]),
-        (["suggest", "shop", *COLUMNS, "--labelled", "2"], ["labelled must lie between 0 and 1"]),
     ],
 )
 def test_mistakes_get_one_line_and_status_two(arguments, words, shop, capsys):

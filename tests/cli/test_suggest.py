@@ -34,8 +34,6 @@ def test_no_label_at_all_and_classes_that_nobody_has_labelled(shop, capsys):
     assert "cannot be said yet" in shown
 
 
-def test_a_data_set_is_tried_with_a_part_of_its_labels(capsys):
-    assert call("suggest", "toy", "--labelled", "0.05", "--budget", "2") == 0
-    assert "Label these 2 next" in capsys.readouterr().out
+def test_a_data_set_has_all_labels(capsys):
     assert call("suggest", "toy") == 2
     assert "Every node has a label" in capsys.readouterr().err

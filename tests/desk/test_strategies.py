@@ -32,7 +32,6 @@ from evengraph.desk.strategies import (
     unlike_labels,
 )
 from evengraph.desk.suggestions import Pool, choose_nodes, gather
-from evengraph.methods.bases.method import Committee
 
 
 @pytest.fixture(scope="module")
@@ -170,10 +169,8 @@ def test_turns_count_the_more_typical_of_a_cluster():
     assert clusters.turns(without)[[0, 2, 3]].tolist() == [1, 0, 0]
 
 
-def test_votes_count_by_weight():
-    members = torch.tensor([[[1.0]], [[0.0]]]).expand(2, 20, 1)
-    committee = Committee(members, torch.tensor([0.75, 0.25]))
-    method = SimpleNamespace(predict_members=lambda graph: committee)
+def test_a_class_that_the_model_does_not_know_has_no_probability():
+    method = SimpleNamespace(predict_proba=lambda graph: torch.full((20, 1), 0.75))
     pool = replace(Pool.open(toy(20, 40, 5, 2)), method=method)  # which knows the first class
     assert gather(pool, torch.full((20,), -1)).probabilities[3].tolist() == [0.75, 0.0]
 

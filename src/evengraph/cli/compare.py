@@ -71,7 +71,7 @@ def compare(
     to: Annotated[Path | None, Option("--out", help=HELP["out"])] = None,
 ) -> None:
     """Run several methods on the same splits, and test which is significantly better."""
-    check_names(data, methods=method, split=split_name)
+    check_names(data)
     from evengraph.cli.opening import open_data, warn_of_gaps
     from evengraph.cli.options import parse_seconds
     from evengraph.cli.training import train_methods

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 
 from evengraph.cli.console import StageLines, err, print_notes
-from evengraph.cli.options import FLAGS, Columns, data_sets, other_names, split_names
-from evengraph.cli.options import methods as method_names
-from evengraph.core.errors import short, unknown
+from evengraph.cli.options import FLAGS, Columns, data_sets
+from evengraph.core.errors import short
 from evengraph.core.lazy import is_packed, wing
 
 if TYPE_CHECKING:
@@ -28,14 +27,8 @@ LISTS = {"drop", "unlabelled", "link"}
 """Column options with values such as a,b."""
 
 
-def check_names(
-    data: str | Path | None = None,
-    *,
-    model: Path | None = None,
-    methods: str | None = None,
-    split: str | None = None,
-) -> None:
-    """Raise for a path or a name that does not exist, before torch is imported, which is slow."""
+def check_names(data: str | Path | None = None, *, model: Path | None = None) -> None:
+    """Raise for a path or data set that does not exist, before torch is imported, which is slow."""
     if "torch" in sys.modules:  # then what opens it says so as quickly
         return
     if model is not None and not model.exists():
@@ -49,12 +42,6 @@ def check_names(
             hint = f" Did you mean {close[0]!r}?" if close else ""
             one = f"name must be one of {', '.join(names)}, got {short(data)}.{hint}"
             raise ValueError(f"There is no folder {data} and no such data set: {one}")
-    allowed = [*method_names(), "all"]
-    for name in map(str.strip, (methods or "all").split(",")):
-        if name.lower().replace("-", "").replace(" ", "") not in allowed:
-            raise ValueError(unknown("method", name, allowed, other_names()))
-    if split is not None and split not in split_names():
-        raise ValueError(unknown("split", split, split_names()))
 
 
 def open_data(

@@ -150,35 +150,6 @@ def data_sets() -> list[str]:
     return [*tomllib.loads(text), "toy", *(entry.name for entry in plugins)]
 
 
-def methods() -> list[str]:
-    """Names of all methods, in the order of `METHODS`."""
-    text = files("evengraph").joinpath("methods", "__init__.py").read_text(encoding="utf-8")
-    plugins = [entry.name for entry in entry_points(group="evengraph.methods")]
-    built_in = re.findall(r"^from evengraph\.methods\.\w+ import ([A-Z]\w*) as", text, flags=re.M)
-    return [*map(str.lower, built_in), *plugins]
-
-
-def other_names() -> dict[str, str]:
-    """Names under which users look for methods, and ours for the same."""
-    texts = {
-        path.name.removesuffix(".py"): path.read_text(encoding="utf-8")
-        for path in files("evengraph").joinpath("methods").iterdir()
-        if path.name.endswith(".py")
-    }
-    lists = {
-        name: re.findall(r"^    other_names = \((.*?)\)$", text, flags=re.M | re.S)
-        for name, text in texts.items()
-    }
-    return {
-        other: name for name, found in lists.items() for other in re.findall(r'"(\w+)"', str(found))
-    }
-
-
-def split_names() -> list[str]:
-    text = files("evengraph").joinpath("splits", "__init__.py").read_text(encoding="utf-8")
-    return re.findall(r'^    "(\w+)": [A-Z]', text, flags=re.M)
-
-
 OWN_FILES = "Your own files"
 GENERAL = "Most used"
 ADVANCED = "Advanced"

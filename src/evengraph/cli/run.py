@@ -96,7 +96,7 @@ def run(
     threads: Annotated[int | None, Option(min=1, help=HELP["threads"])] = None,
 ) -> None:
     """Train and test one or several methods, once per split, and write a report."""
-    check_names(data, methods=method, split=split_name)
+    check_names(data)
     if ray is not None or workers is not None:
         wing("disk").run_on_cluster(ray, workers, data, memory, device, threads)
     from evengraph.cli.console import current_ranks, own_folder

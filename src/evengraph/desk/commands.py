@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from getpass import getuser
 from json import dumps
 from pathlib import Path
@@ -51,22 +51,14 @@ def suggest(
     known: Annotated[
         str | None, typer.Option(help="For a model: its tables, if they have moved.")
     ] = None,
-    labelled: Annotated[
-        float | None,
-        typer.Option(help="To try it out: use only this share of the labels of every class."),
-    ] = None,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     to: Annotated[Path | None, typer.Option("--out", help="CSV file to write to.")] = None,
 ) -> None:
     """Suggest which nodes to label next, with reasons, and what more labels would bring."""
     check_names(data)
-    import torch
-
     from evengraph.cli.opening import check_folder, split_lists
     from evengraph.core.files import csv_text, write_atomic
-    from evengraph.core.task import hold_out
-    from evengraph.datasets import DATASETS, load
     from evengraph.desk import Pool, learning_curve, suggest
 
     if to is not None:
@@ -74,26 +66,12 @@ def suggest(
             raise ValueError(f"--out takes a name that ends in .csv, got {to}.")
         check_folder(to.parent)
     with err.status(f"reading {escape(data)}"):
-        names, arguments = _split(classes), split_lists(columns)
-        if data in DATASETS and not columns:
-            pool = Pool.open(load(data), classes=names)
-        else:
-            pool = Pool.open(data, known=known, classes=names, **arguments)
-    if labelled is not None:
-        if not 0 < labelled < 1:
-            raise ValueError(f"labelled must lie between 0 and 1, got {labelled}.")
-        seen = hold_out(pool.labels, pool.labels >= 0, labelled, seed)
-        pool = replace(pool, labels=torch.where(seen, pool.labels, -1))
+        pool = Pool.open(data, known=known, classes=_split(classes), **split_lists(columns))
     with err.status("choosing"):
         found = suggest(pool, budget, strategy, seed=seed)
         expected = learning_curve(pool, seed=seed)
     if to is not None:
-        rows = [asdict(node) for node in found.nodes]
-        for row in rows:
-            row["score"] = f"{row['score']:.6g}"
-            if row["probability"] is not None:
-                row["probability"] = f"{row['probability']:.6f}"
-        write_atomic(csv_text(rows).encode(), to)
+        write_atomic(csv_text([asdict(node) for node in found.nodes]).encode(), to)
     if json:
         content = found.as_dict() | {"curve": None if expected is None else expected.as_dict()}
         out.print(dumps(content, indent=1), soft_wrap=True, markup=False)

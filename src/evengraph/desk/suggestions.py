@@ -29,7 +29,6 @@ from evengraph.desk.strategies import (
     reasons,
 )
 from evengraph.methods import Method
-from evengraph.methods.bases.method import Committee
 from evengraph.methods.bases.saving import MAIN
 from evengraph.nn.members import Diffusion, Views
 from evengraph.ops.sparse import Sparse, propagation_matrix, weighted_adjacency
@@ -159,15 +158,12 @@ class Pool:
         return len(self.class_names)
 
     @cached_property
-    def predictions(self) -> Committee:
-        """What the members of the method predict, or the method alone; 0 for unknown classes."""
+    def predictions(self) -> Tensor:
+        """What the method predicts, (N, C); 0 for classes that it does not know."""
         if self.method is None:
             raise ValueError("The pool has no fitted method.")
-        committee = self.method.predict_members(self.graph)
-        if committee is None:
-            committee = Committee.even(self.method.predict_proba(self.graph).unsqueeze(0))
-        missing = self.num_classes - committee.probabilities.shape[2]
-        return Committee(pad(committee.probabilities, (0, missing)), committee.weights)
+        probabilities = self.method.predict_proba(self.graph)
+        return pad(probabilities, (0, self.num_classes - probabilities.shape[1]))
 
     @cached_property
     def rows(self) -> Tensor:
@@ -346,12 +342,9 @@ def gather(
     if not candidates.any():
         raise ValueError("Every node has a label or is excluded; there is nothing to suggest.")
     if pool.method is None:
-        committee = scout(pool.rows, labels, pool.num_classes, seed=seed)
+        probabilities = scout(pool.rows, labels, pool.num_classes, seed=seed)
     else:
-        committee = pool.predictions
-    votes = None
-    if committee is not None:
-        votes = torch.einsum("m,mnc->nc", committee.weights, committee.probabilities)
+        probabilities = pool.predictions
     return Evidence(
         graph=pool.graph,
         rows=pool.rows,
@@ -360,7 +353,7 @@ def gather(
         labels=labels,
         candidates=candidates,
         num_classes=pool.num_classes,
-        probabilities=votes,
+        probabilities=probabilities,
         budget=budget,
         seed=seed,
     )
@@ -421,8 +414,8 @@ def choose(
     return nodes[taken]
 
 
-def scout(rows: Tensor, labels: Tensor, num_classes: int, *, seed: int = 0) -> Committee | None:
-    """Fit the committee to all labels and predict every node; None with fewer than two classes.
+def scout(rows: Tensor, labels: Tensor, num_classes: int, *, seed: int = 0) -> Tensor | None:
+    """Fit a committee to all labels and predict every node; None with fewer than two classes.
 
     Every member sees the labels with random weights (the Bayesian bootstrap), so that members
     differ where the labels do not decide. Classes weigh the same, however many labels they have; a
@@ -432,6 +425,7 @@ def scout(rows: Tensor, labels: Tensor, num_classes: int, *, seed: int = 0) -> C
 
     Shapes:
         rows: (N, d), labels: int64, (N,), -1 for unlabelled
+        returns: (N, C)
     """
     nodes = (labels >= 0).nonzero().squeeze(1)
     classes, targets = labels[nodes].unique(return_inverse=True)
@@ -441,11 +435,13 @@ def scout(rows: Tensor, labels: Tensor, num_classes: int, *, seed: int = 0) -> C
     weights, nodes_each = -draws.log(), stood_for(rows, rows[nodes])
     model = fit_members(rows[nodes], targets, weights * nodes_each.sqrt())
     model = level(model, rows[nodes], targets, weights * nodes_each)
-    result = rows.new_zeros(MEMBERS, len(rows), num_classes)
+    result = rows.new_zeros(len(rows), num_classes)
+    votes = rows.new_full((MEMBERS,), 1 / MEMBERS)
     for start in range(0, len(rows), PREDICTED):
         part = slice(start, start + PREDICTED)
-        result[:, part, classes] = predict_members(rows[part], model)
-    return Committee.even(result)
+        found = predict_members(rows[part], model)
+        result[part, classes] = torch.einsum("m,mnc->nc", votes, found)
+    return result
 
 
 def stood_for(rows: Tensor, labelled: Tensor) -> Tensor:
