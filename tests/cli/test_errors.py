@@ -21,7 +21,7 @@ PACK = ["pack", "--out", "graph"]
         (["run", "toy", "--method", "reweight", "--set", "minority=5"], ["minority", "5 classes"]),
         (["run", "toy", "--split", "steps"], ["steps", "longtail"]),
         (["run", "toy", "--split", "natural", "--minority", "2"], ["--minority", "--train, --val"]),
-        (["run", "toy", "--set", "alpha=2"], ["Auto has no parameter alpha; unignn has it."]),
+        (["run", "toy", "--set", "alpha=2"], ["Unknown parameter of Auto 'alpha'"]),
         (["run", "toy", *UNIGNN, "--set", "alfa=2"], ["alfa", "Did you mean alpha"]),
         (["run", "toy", *UNIGNN, "--set", "alpha"], ["name=value"]),
         (["run", "toy", *UNIGNN, "--set", "alpha=0"], ["alpha", "at least 1"]),

@@ -51,52 +51,24 @@ def parse_settings(
     sentences = []
     # those of one method last, so that they replace what is set for all
     for setting in sorted(settings, key=lambda setting: "." in setting.partition("=")[0]):
-        text, lacking = setting.strip(), list[str]()
-        name, equals, _ = text.partition("=")
-        owner, dot, _ = name.strip().partition(".")
-        if dot and equals:
-            if known_method(owner) not in names:
-                raise ValueError(_not_run(known_method(owner), methods, text))
-            having, text = [known_method(owner)], text.removeprefix(f"{owner}.")
-        else:
-            lacking = [m for m in methods if len(methods) > 1 and name.strip() not in names[m]]
-            having = [method for method in methods if method not in lacking]
+        name, equals, value = setting.partition("=")
+        owner, _, key = name.strip().rpartition(".")
+        wanted = [known_method(owner)] if owner else methods
+        if wanted[0] not in names:
+            run = f"the methods to run: {', '.join(methods)}"
+            raise ValueError(f"{wanted[0]} is not among {run}. Name it by --method.")
+        having = [m for m in wanted if len(wanted) == 1 or key in names[m]]
         if not having:
             allowed = dict.fromkeys(known for method in methods for known in names[method])
-            raise ValueError(unknown("parameter", name.strip(), allowed))
+            raise ValueError(unknown("parameter", key, allowed))
         for method in having:
-            texts[method].append(text)
-            key = text.partition("=")[0].strip()
+            texts[method].append(f"{key}{equals}{value.strip()}")
             if (current := METHODS[method].former_params.get(key)) is not None:
                 sentences.append(f"{key} of {METHODS[method].title} is now {current}.")
         if len(having) < len(methods):
-            titles, without = (
-                ", ".join(METHODS[method].title for method in part) for part in (having, lacking)
-            )
-            reason = f" ({without} {'has' if len(lacking) == 1 else 'have'} no such parameter)"
-            sentences.append(f"{text} applied to {titles} only{reason if lacking else ''}.")
-    for method, settings in texts.items():
-        for name in (setting.partition("=")[0].strip() for setting in settings):
-            others = [m for m in METHODS if name in {item.name for item in fields(METHODS[m])}]
-            if name not in names[method] and others:  # a parameter of other methods
-                known = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")
-                has = f"{known} {'has' if len(others) == 1 else 'have'} it"
-                raise ValueError(f"{METHODS[method].title} has no parameter {name}; {has}.")
+            titles = ", ".join(METHODS[method].title for method in having)
+            sentences.append(f"{texts[having[0]][-1]} applied to {titles} only.")
     return {method: parse_fields(METHODS[method], texts[method]) for method in methods}, sentences
-
-
-def _not_run(owner: str, methods: Sequence[str], text: str) -> str:
-    """Why a parameter of a method cannot be set, and where it can."""
-    from evengraph.methods import METHODS
-
-    message = f"{owner} is not among the methods to run: {', '.join(methods)}."
-    if any(METHODS[method].selects_itself for method in methods):
-        setting = text.partition(".")[2]
-        message += (
-            f" Its candidates have their own defaults: run --method {owner} --set {setting}, or "
-            f"compare --set {text}."
-        )
-    return message
 
 
 def make_protocol(name: str, options: Mapping[str, Any]) -> SplitProtocol:

@@ -233,8 +233,7 @@ def _make_app(desk: Desk, access: Access) -> ASGIApp:
             if isinstance(session, Response):
                 return session
             try:
-                async with timeout(PATIENCE):
-                    form = await _read_form(request)
+                form = _form(await read_body(request, MAX_FORM))
                 if not access.allows_post(session, request.headers, form.get("form_token", "")):
                     return refused(403, REFUSED)
                 path = await run_in_threadpool(act, form, session)
@@ -269,14 +268,20 @@ def secured(app: ASGIApp) -> ASGIApp:
     return with_headers
 
 
-async def _read_form(request: Request) -> Form:
-    """The fields of a form; empty if it is too large or no form."""
+async def read_body(request: Request, most: int) -> bytes | None:
+    """What a client sends, in time; None if it is more than so many bytes."""
     body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > MAX_FORM:
-            return {}
-    text = body.decode("utf-8", errors="replace")
+    async with timeout(PATIENCE):
+        async for part in request.stream():
+            body += part
+            if len(body) > most:
+                return None
+    return bytes(body)
+
+
+def _form(body: bytes | None) -> Form:
+    """The fields of a form; empty if it is too large or no form."""
+    text = (body or b"").decode("utf-8", errors="replace")
     return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=20))
 
 

@@ -246,19 +246,13 @@ def make_app(service: Service, token: str, hosts: Sequence[str] = ()) -> ASGIApp
             raise Refusal(401, "Authorization must be Bearer and the token of the service.")
 
     async def read(request: Request) -> bytes:
-        body, stated = bytearray(), request.headers.get("content-length", "")
-        large = Refusal(413, f"A request has at most {limits.bytes:,} bytes.")
-        if len(stated) > 18 or int(stated or 0) > limits.bytes:  # a server checked that it is one
-            raise large
         try:
-            async with timeout(server.PATIENCE):
-                async for part in request.stream():
-                    body += part
-                    if len(body) > limits.bytes:
-                        raise large
+            body = await server.read_body(request, limits.bytes)
         except TimeoutError:
             raise Refusal(408, "The request took too long to arrive.") from None
-        return bytes(body)
+        if body is None:
+            raise Refusal(413, f"A request has at most {limits.bytes:,} bytes.")
+        return body
 
     async def work(body: bytes, batch: bool) -> bytes:
         if service.waiting >= limits.queue:
