@@ -230,7 +230,6 @@ def test_who_is_waited_for_is_told_and_can_be_released(write, tmp_path, monkeypa
         raise KeyboardInterrupt
 
     monkeypatch.setattr("evengraph.lab.reproduce.sleep", stop)
-    monkeypatch.setattr("evengraph.lab.commands.QUIET_WAIT", 0.0)
     words = "reproduce", write(SHORT), "--store", path, "--jobs", "1"
     assert call(*words) == 130
     said = capsys.readouterr().err

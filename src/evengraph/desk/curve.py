@@ -24,7 +24,7 @@ BETWEEN = (0.01**2, 0.03**2)  # variance over models of one size; measured on fe
 WORTH = 1.0  # points of balanced accuracy: a hundred labels that bring less are too many
 CLEAR = 3.0  # points: if they might bring more, the labels at hand cannot tell
 HELD_OUT = 20  # labels of a class in a trial, below which nobody is told to stop; as in `run`
-FEW = 5  # labels of a class, below which its recall is little more than a guess
+FEW = 5  # labels of a class, below which its recall is a guess at best
 NAMED = 6  # classes in a sentence; the others are counted
 SCORED = (
     "Balanced accuracy of a quick model on labels that it did not learn from, whichever model chose"
@@ -113,33 +113,19 @@ def can_judge(counts: Sequence[int]) -> bool:
 
 
 def _with_unknown(curve: LearningCurve, counts: dict[str, int]) -> LearningCurve:
-    """The curve with what it cannot know; a class that nothing is known of is no reason to stop."""
-
-    def named(classes: Sequence[str]) -> str:
-        more = len(classes) - NAMED
-        return ", ".join(classes[:NAMED]) + (f" and {more} more" if more > 0 else "")
-
-    unseen = [name for name, count in counts.items() if count < 2]
-    few = [name for name, count in counts.items() if 2 <= count < FEW]
-    unknown = []
-    if unseen:
-        verb = "has" if len(unseen) == 1 else "have"
-        unknown.append(
-            f"Not judged: {named(unseen)}, which {verb} fewer than two labels; more labels "
-            "there may bring much."
-        )
+    """The curve with what it cannot know; a class that little is known of is no reason to stop."""
+    few = [name for name, count in counts.items() if count < FEW]
     if few:
-        unknown.append(f"Little more than a guess for {named(few)}: fewer than {FEW} labels.")
-    if unseen and curve.enough:
-        advice = f"Go on with {named(unseen)}; the other classes may have enough."
-        curve = replace(curve, advice=advice, enough=False)
+        more = f" and {len(few) - NAMED} more" if len(few) > NAMED else ""
+        text = f"Little or nothing is known of {', '.join(few[:NAMED])}{more}: fewer than {FEW} "
+        curve = replace(curve, unknown=(f"{text}labels; more there may bring much.",))
     held_out = {name: round((1 - SHARES[-1]) * count) for name, count in counts.items()}
     if curve.enough and min(held_out.values()) < HELD_OUT:
         least = min(held_out, key=held_out.__getitem__)
         text = f"{curve.advice.partition(': ')[2]} A trial holds out {held_out[least]} labels of "
         text += f"{least}, and advice to stop takes {HELD_OUT}."
         curve = replace(curve, advice=f"Unclear: {text}", enough=False)
-    return replace(curve, unknown=tuple(unknown))
+    return curve
 
 
 def _measure(rows: Tensor, targets: Tensor, seed: int) -> tuple[Any, Any, float]:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
 from threading import Lock, RLock
 from typing import NamedTuple
 
@@ -38,7 +37,6 @@ QUEUE = 30  # nodes ranked at a time
 SHORT = 5  # so few left that the next are ranked
 RERANK_EVERY = 5  # answers, as long as the quick model learns within a second
 QUICK = "quick model"
-EXPLANATIONS = 200  # kept in memory
 KEPT = ("rows", "clusters", "operator")  # of a pool: they depend on the graph alone
 
 
@@ -77,7 +75,6 @@ class Desk:
         self._thread = ThreadPoolExecutor(1)
         self._ranking: Future[None] | None = None
         self._last_pool: Pool | None = None
-        self._explain = lru_cache(EXPLANATIONS)(self._explanation)
         self.trainer = Trainer(self._trained)
         self.refresh()
         new = set(self._declared) - {*nodes.classes, *self.answers.classes}
@@ -266,7 +263,6 @@ class Desk:
             self.trained_labels = int(method.extra_.get("labels", 0))
             fits = self.file.fits()
             self.model = f"model {fits[-1].number}" if fits else "model"
-            self._explain.cache_clear()
 
     def rank(self) -> None:
         """Choose the next nodes, and predict all."""
@@ -318,23 +314,14 @@ class Desk:
 
     def explanation(self, row: int) -> Explanation | None:
         """Why the model predicts what it does for a node; None without a model."""
-        with self._explaining:
-            return self._explain(row)
-
-    def _explanation(self, row: int) -> Explanation | None:
-        if self.method is None:
+        nodes, method = self.nodes, self.method
+        if method is None:
             return None
-        nodes = self.nodes
         names, encoder = nodes.feature_names, nodes.encoder
-        return explain(
-            self.method,
-            nodes.graph,
-            row,
-            ids=nodes.ids,
-            feature_names=names,
-            encoder=encoder,
-            top=6,
-        )
+        with self._explaining:
+            return explain(
+                method, nodes.graph, row, ids=nodes.ids, feature_names=names, encoder=encoder, top=6
+            )
 
     def close(self) -> None:
         self.trainer.stop()

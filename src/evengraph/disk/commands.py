@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 from evengraph.cli.console import StageLines, err, out, print_notes, print_written
-from evengraph.cli.opening import check_folder, written
+from evengraph.cli.opening import check_folder, split_lists, written
 from evengraph.cli.options import COLUMN_HELP, Columns, column_options
 
 if TYPE_CHECKING:
@@ -56,9 +56,7 @@ def pack(
     from evengraph.core.machine import format_size
     from evengraph.disk.packing import pack as pack_data
 
-    started, arguments = monotonic(), dict[str, Any](columns)
-    for name in {"drop", "unlabelled"} & arguments.keys():
-        arguments[name] = [item.strip() for item in columns[name].split(",") if item.strip()]
+    started, arguments = monotonic(), split_lists(columns)
     if edges is None and len(data) == 2:
         data, edges = data[:1], data[1]
     if edges is None and len(data) > 1:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from datetime import datetime
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
 
 LINE_EVERY = 15.0  # seconds, without a terminal
-QUIET_WAIT = 10.0  # seconds for which another process is waited for without a word
 SEVERAL_SETTINGS = (
     "Runs of several settings have no mean here: it would count settings that were tried and not "
     "selected. evengraph reproduce and evengraph report show the selected one, --export every run."
@@ -137,7 +135,7 @@ def _run_experiments(
                 partial(run_stored, store=path, executor=executor),
                 on_row=display.on_row,
                 on_round=display.on_round,
-                on_wait=partial(_print_holders, waited={}),
+                on_wait=partial(_print_holders, told=set()),
             )
     except KeyboardInterrupt:
         stopped = True
@@ -163,12 +161,11 @@ def _print_failure(row: Row, method: str, console: Console) -> None:
     console.print(f"[red]failed:[/] {escape(f'{where}: {row.reason}')}", soft_wrap=True)
 
 
-def _print_holders(holders: Sequence[Holder], waited: dict[Claimant, float]) -> None:
-    now = perf_counter()
+def _print_holders(holders: Sequence[Holder], told: set[Claimant]) -> None:
     for claimant, seen, jobs in holders:
-        if now - waited.setdefault(claimant, now) < QUIET_WAIT:
+        if claimant in told:
             continue
-        waited[claimant] = math.inf
+        told.add(claimant)
         runs = "a run" if jobs == 1 else f"{jobs} runs"
         when = datetime.fromtimestamp(seen).strftime("%Y-%m-%d %H:%M")
         line = f"Waiting for {runs} of process {claimant.process} on {claimant.host}, since {when}."
