@@ -30,7 +30,6 @@ if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` does the same 
     from evengraph.inspection import inspect_graph as inspect_graph
     from evengraph.methods import *  # noqa: F403
     from evengraph.metrics.evaluation import evaluate as evaluate
-    from evengraph.nn import transforms as transforms
     from evengraph.pipeline.explanation import explain as explain
     from evengraph.pipeline.model_info import load_model as load_model
     from evengraph.pipeline.node_classifier import NodeClassifier as NodeClassifier
@@ -65,7 +64,7 @@ _NAMES = {
     "tables": ("from_frames", "from_matrix", "from_networkx", "open_graph"),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
-_MODULES = {name: name for name in _ROOMS} | {"transforms": "nn.transforms", "labelling": "desk"}
+_MODULES = {name: name for name in _ROOMS} | {"labelling": "desk"}
 
 
 def _methods() -> dict[str, Any]:

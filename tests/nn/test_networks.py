@@ -3,9 +3,9 @@
 import pytest
 import torch
 from hypothesis import given
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GCNConv
-from torch_geometric.transforms import Compose
+from torch_geometric.utils import to_edge_index
 
 from evengraph.core.rng import seeded
 from evengraph.nn import members
@@ -21,8 +21,8 @@ from evengraph.nn.networks import (
     PlainNetwork,
     Reconstruction,
 )
-from evengraph.nn.transforms import StructuralConnectivity
 from evengraph.ops.sparse import Sparse, adjacency, neighbour_means, undirected_adjacency
+from evengraph.ops.structural import structural_adjacency
 from evengraph.ops.synthesis import AttachedGraph
 from evengraph.ops.trees import Trees, tree_values
 from evengraph.pipeline.onnx_export import OnnxGraph
@@ -460,42 +460,16 @@ def test_rows_of_any_size_get_the_same_length(size):
     assert scale_of(torch.zeros(2, 2)) == 1
 
 
-def dense(edge_index, weight, size):
-    matrix = torch.zeros(size, size, dtype=torch.float64)
-    matrix[tuple(edge_index)] = weight.double()
-    assert edge_index.unique(dim=1).shape == edge_index.shape  # no edge twice
-    return matrix
-
-
 @pytest.mark.parametrize("alpha", [1, 2, 3])
 @given(drawn=edge_lists())
-def test_structural_edges(alpha, drawn):
+def test_a_convolution_of_pyg_over_short_paths_is_structural_propagation(alpha, drawn):
     edge_index, size = drawn
-    graph = Data(edge_index=edge_index, num_nodes=size)
-    found = StructuralConnectivity(alpha)(graph)
-    matrix = dense(found.structural_edge_index, found.structural_edge_weight, size)
     both = torch.cat([edge_index, edge_index.flip(0)], dim=1)
-    expected = dense_structural(both, size, alpha)
-    torch.testing.assert_close(matrix, expected, rtol=1e-6, atol=0)
-    layer = GCNConv(3, 2, bias=False)  # on these edges, PyG's convolution is Eq. 2
+    layer = GCNConv(3, 2, bias=False)  # Eq. 2
     x = normal(size, 3, dtype=torch.float32)
-    value = layer(x, found.structural_edge_index, found.structural_edge_weight)
-    torch.testing.assert_close(value, dense_symmetric(expected).float() @ layer.lin(x))
-    assert torch.equal(found.edge_index, edge_index)
-    assert found.structural_edge_index.dtype == torch.long
-
-
-def test_structural_edges_compose_and_batch():
-    graph = small_task().graph
-    one = Compose([StructuralConnectivity(2)])(graph)
-    edges = one.structural_edge_index
-    batch = Batch.from_data_list([one, one])
-    assert torch.equal(batch.structural_edge_index, torch.cat([edges, edges + 150], dim=1))
-    assert "structural_edge_index" not in graph  # the input is as it was
-    with pytest.raises(ValueError, match="alpha must be at least 1, got 0"):
-        StructuralConnectivity(0)(graph)
-    with pytest.raises(ValueError, match="needs edge_index"):
-        StructuralConnectivity(1)(Data(x=graph.x))
+    value = layer(x, *to_edge_index(structural_adjacency(both, size, alpha)))
+    expected = dense_symmetric(dense_structural(both, size, alpha)).float()
+    torch.testing.assert_close(value, expected @ layer.lin(x))
 
 
 @pytest.fixture
