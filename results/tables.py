@@ -111,9 +111,11 @@ def predict_with_auto(
 def _copy(folder: Path, label: str, known: Any, copy: Path) -> Path:
     """The tables with the labels of some nodes only."""
     copy.mkdir()
-    for file in ("edges.csv", *([] if label in LEAKED else ["features.json"])):
-        (copy / file).write_bytes((folder / file).read_bytes())
+    (copy / "edges.csv").write_bytes((folder / "edges.csv").read_bytes())
     nodes = read(folder)
+    if label not in LEAKED:
+        lists = json.loads((folder / "features.json").read_text())
+        nodes["features.json"] = [json.dumps(lists.get(str(id), [])) for id in nodes["new_id"]]
     nodes[label] = nodes[label].astype(object).where(known, None)
     nodes.to_csv(copy / "target.csv", index=False)
     return copy
