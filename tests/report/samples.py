@@ -152,7 +152,7 @@ def make_fraud() -> dict[str, Any]:
             "kind": "p(fraud)",
             "nodes": [{"id": "shop-1", "probability": 0.93, "reasons": ["amount", "night"]}],
         },
-        "model": {"seed": 6, "refit": refit},
+        "model": {"seed": 6, "reason": "", "refit": refit},
         "command": "evengraph run shops --set 'alpha=auto'",
         "commands": ["evengraph compare shops"],
         "method": result["method"] | {"changed": ["alpha"]},

@@ -105,8 +105,8 @@ def test_hostile_text_stays_text(name, parse):
         value = contents[name]
         for key in path:
             value = value[key]
-        keys = ("metric", "strength", "label", "ahead", "behind")  # which are looked up
-        if not isinstance(value, str) or path[-1] in keys:
+        keys = ("metric", "strength", "label", "ahead", "behind", "level")  # which are looked up
+        if not isinstance(value, str) or path[-1] in (*keys, "created"):
             continue
         text = render(changed(contents[name], path, HOSTILE))
         tree = parse(text)
@@ -115,34 +115,6 @@ def test_hostile_text_stays_text(name, parse):
         assert not any(key.startswith("on") for node in tree.walk() for key in node.attributes)
         found += any(HOSTILE in node.text for node in tree.walk())
     assert found >= 5
-
-
-@pytest.mark.parametrize("bad", [None, math.nan, -1e308, "text", [], {}])
-def test_no_single_bad_value_breaks_the_page_of_a_run(parse, bad):
-    whole = make_result(classes=3, rare=1, seeds=(1, 2), epochs=4)
-    for path in _places(whole):
-        broken = changed(whole, path, bad)
-        assert len(parse(render_page(broken)).all("h1")) == 1, path
-        holder = broken
-        for key in path[:-1]:
-            holder = holder[key]
-        if isinstance(holder, dict):
-            del holder[path[-1]]
-            assert "<h1" in render_page(broken), path
-    assert "no finished run" in parse(render_page({})).text
-
-
-@pytest.mark.parametrize("bad", [None, "text", float("nan"), [], {}])
-def test_no_missing_part_breaks_the_page_of_an_inspection(parse, bad):
-    whole = look()
-    pages = [whole | {key: bad} for key in whole if key != "findings"]
-    for key in ("labels", "homophily", "degrees", "reach", "edges"):
-        for inner in whole[key]:
-            if isinstance(whole[key][inner], list) and bad not in (None, []):
-                continue  # a list of something else is not what a missing figure looks like
-            pages.append(whole | {key: whole[key] | {inner: bad}})
-    for content in (*pages, {}):
-        assert len(parse(render_inspection(content)).all("h1")) == 1
 
 
 def test_undefined_metrics_show_as_a_dash(result, parse):
@@ -171,16 +143,19 @@ def test_many_classes_many_seeds_and_long_histories_stay_light(parse):
     text = render_page(make_result(names, classes=50, rare=30, seeds=tuple(range(12)), epochs=5000))
     assert len(parse(text).all("table", "matrix")[0].all("td")) == 2501
     assert len(text) < 2_000_000
-    result = {"dataset": {"num_classes": 10**9}, "runs": [{"confusion_matrix": [[1]]}]}
+    result = make_result(classes=301, rare=1, seeds=(1,), epochs=1)
     assert "more than 300 classes is not drawn" in render_page(result)
 
 
 def test_without_errors_or_a_matrix_none_are_listed(parse):
-    result = {"dataset": {"class_names": ["rare", "common"]}, "class_counts": [2, 20]}
-    mixed, perfect = ([{"confusion_matrix": [[3, wrong], [0, 9]]}] for wrong in (1, 0))
-    assert len(parse(render_page(result | {"runs": mixed})).all("aside")) == 1
-    assert not parse(render_page(result | {"runs": perfect})).all("aside")
-    assert "no confusion matrix" in render_page(result | {"runs": [{}]})
+    result = make_result(["common", "rare"], classes=2, rare=1, seeds=(1,), epochs=1, paper=False)
+    (run,) = result["runs"]
+    run["confusion_matrix"] = [[3, 1], [0, 9]]
+    assert len(parse(render_page(result)).all("aside")) == 1
+    run["confusion_matrix"] = [[3, 0], [0, 9]]
+    assert not parse(render_page(result)).all("aside")
+    run["confusion_matrix"] = []
+    assert "no confusion matrix" in render_page(result)
 
 
 def test_errors_are_best_where_they_are_lowest(parse):
@@ -209,18 +184,12 @@ def test_several_rare_classes_have_a_mean(parse):
     assert [cell.text for cell in last.all("td")[1:]] == ["50", "50"]
 
 
-def test_an_older_comparison_still_has_a_page(parse):
+def test_a_comparison_without_commands_has_no_script(parse):
     content = compared(80.0, 70.0)
     for name in ("command", "commands"):
         del content[name]
-    for method in content["methods"]:
-        del method["changed"]
-        for run in method["runs"]:
-            del run["per_class"], run["train_counts"]
     tree = parse(render_comparison(content))
-    headings = [node.text for node in tree.all("h2")]
-    assert "Recall per class, head to tail" not in headings
-    assert "Command and next steps" not in headings
+    assert "Command and next steps" not in [node.text for node in tree.all("h2")]
     assert not section(tree, "Differences on the same splits").all("details")
     assert not tree.all("script")
 

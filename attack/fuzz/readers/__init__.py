@@ -2,7 +2,7 @@
 
 from attack.fuzz.readers.array_files import Npz, Torch
 from attack.fuzz.readers.base import Reader as Reader
-from attack.fuzz.readers.experiments import ResultPage, Spec, StoreFile
+from attack.fuzz.readers.experiments import Spec, StoreFile
 from attack.fuzz.readers.models import Model
 from attack.fuzz.readers.packed import Cache, Packed
 from attack.fuzz.readers.requests import Request
@@ -24,7 +24,6 @@ READERS = {
         Spec,
         Model,
         Schemas,
-        ResultPage,
         StoreFile,
         Request,
     )

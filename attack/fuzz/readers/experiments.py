@@ -1,15 +1,12 @@
-"""What experiments read and write: TOML files, result.json, stores."""
+"""What experiments read and write: TOML files and stores."""
 
-import json
 import sqlite3
 
-import evengraph as eg
-from attack.fuzz.mutations import VALUES, WORDS, mutate_json
+from attack.fuzz.mutations import VALUES, WORDS
 from attack.fuzz.readers.base import Reader
 from evengraph.lab.reproduce import Plan
 from evengraph.lab.spec import read_spec
 from evengraph.lab.store import JobSpec, Row, Store
-from evengraph.report.run_page import render_page
 
 
 class Spec(Reader):
@@ -68,35 +65,6 @@ methods = ["gcn"]
             spec = read_spec(str(path), quick=quick)
             assert spec.setups
             list(Plan(spec, []).jobs())
-
-
-class ResultPage(Reader):
-    """result.json, of which pages are drawn whatever it holds."""
-
-    name = "result"
-    accepts_errors = False
-
-    def prepare(self, folder):
-        from evengraph.pipeline.run import RunPlan, run
-
-        plan = RunPlan(
-            dataset="toy",
-            graph=eg.load("toy", num_nodes=40, num_edges=120, num_features=8, num_classes=2),
-            protocol=eg.splits.Natural(),
-            methods={"gcn": eg.GCN(max_epochs=1)},
-            seeds=[1, 2],
-        )
-        (folder / "result.json").write_text(json.dumps(run(plan).results[0]))
-
-    def change(self, stream, path):
-        content = mutate_json(stream, json.loads(path.read_text()))
-        path.write_text(json.dumps(content))
-
-    def read(self, path):
-        content = json.loads(path.read_text())
-        if isinstance(content, dict):
-            text = render_page(content)
-            assert not any(sign in text for sign in "\x1b\x00\x07"), "control characters"
 
 
 class StoreFile(Reader):

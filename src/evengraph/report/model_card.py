@@ -61,8 +61,11 @@ def model_card(
 def tested(extra: Mapping[str, Any], names: Sequence[str], counts: Sequence[int]) -> ResultView:
     """What a model holds about its test, as the result of a run."""
     made, matrix = part(extra, "made"), items(extra, "confusion")
+    square = all(len(items(row)) == len(matrix) == len(counts) for row in matrix)
     content = {
-        "runs": [{"confusion_matrix": matrix, "interval": items(made, "interval")}],
+        "runs": [
+            {"confusion_matrix": matrix if square else (), "interval": items(made, "interval")}
+        ],
         "dataset": {"class_names": list(names), "num_classes": len(names)},
         "class_counts": list(counts),
         "mean": part(extra, "test"),

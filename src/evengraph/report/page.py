@@ -70,8 +70,8 @@ def render(
     style: str = "",
 ) -> str:
     """Write the page of a file: its heading, sections, and a footer with version and date."""
-    moment = timestamp(created := content.get("created"))
-    dated = [] if moment is None else [tag("time", moment, datetime=str(created))]
+    created = content.get("created")
+    dated = [tag("time", timestamp(created), datetime=created)] if created else []
     body = tag("header", *heading), tag("main", *sections), footer(content.get("evengraph"), *dated)
     return html_page(title, *body, style=style, script=copy_script(content))
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evengraph.core.untrusted import items, lookup, number, part
+from evengraph.core.untrusted import lookup, part
 from evengraph.metrics.registry import HEADLINE, METRICS
 from evengraph.report import charts, page
 from evengraph.report.markup import (
@@ -41,8 +41,8 @@ def write_page(result: Mapping[str, Any], path: Path, *, links: Sequence[page.Li
 def render_page(result: Mapping[str, Any], *, links: Sequence[page.Link] = ()) -> str:
     """Render the content of a result.json as HTML.
 
-    The page is self-contained. Its only script copies commands. Values that are missing, null or
-    NaN show as a dash. `links` are other files beside the page.
+    The page is self-contained. Its only script copies commands. Undefined metrics show as a dash.
+    `links` are other files beside the page.
     """
     view = ResultView(result)
     meanings = {METRICS[k].heading: METRICS[k].meaning for k in view.metrics if k in METRICS}
@@ -73,17 +73,17 @@ def result_sections(view: ResultView) -> list[Markup]:
 def _heading(view: ResultView, links: Sequence[page.Link]) -> list[Markup]:
     """Title, the result in words, the idea of the method and the size of the graph."""
     lead = [tag("p", view.chosen, class_="lead")] if view.chosen else []
-    notices = [] if view.runs else ["This result has no finished run."]
-    stopped = [str(run.get("seed", "?")) for run in view.runs if run.get("interrupted") is True]
+    stopped, notices = [str(run["seed"]) for run in view.runs if run["interrupted"]], view.notes
     if stopped:
         which = ", ".join(stopped)
-        notices.append(f"Training was interrupted for seed {which}: results are preliminary.")
+        text = f"Training was interrupted for seed {which}: results are preliminary."
+        notices = [text, *notices]
     return [
         page.headline(view.title, describe_protocol(view.protocol)),
         page.verdict(view.verdict),
         *lead,
         page.facts([*view.facts, ("", view.seeds)]),
-        *(tag("p", text, class_="notice") for text in [*notices, *view.notes]),
+        *(tag("p", text, class_="notice") for text in notices),
         page.page_links(links),
     ]
 
@@ -155,11 +155,8 @@ def _precision_recall(view: ResultView) -> Markup:
     """Precision against recall on the test nodes, one line per seed; nothing without it."""
     series: dict[str, list[tuple[float, float]]] = {}
     for run in view.runs:
-        pairs = [
-            (number(lookup(p, 0)), number(lookup(p, 1))) for p in items(run, "precision_recall")
-        ]
-        points = [(100 * x, 100 - 100 * y) for x, y in pairs if x is not None and y is not None]
-        series |= {str(run.get("seed", "?")): points} if points else {}
+        points = [(100 * x, 100 - 100 * y) for x, y in run.get("precision_recall") or ()]
+        series |= {str(run["seed"]): points} if points else {}
     if not series:
         return Markup("")
     lines, entries, marks = [], [], []
@@ -301,31 +298,23 @@ def _thresholds(view: ResultView) -> Markup:
 
 def _likeliest(result: Mapping[str, Any]) -> Markup:
     """The unlabelled nodes that are most likely of the class to find, and why."""
-    rows = [
-        page.table_row(
-            str(lookup(one, "id")),
-            [decimals(lookup(one, "probability"), 3), "; ".join(map(str, items(one, "reasons")))],
-        )
-        for one in items(result, "likeliest", "nodes")
-    ]
-    if not rows:
+    if not (found := part(result, "likeliest")):
         return Markup("")
-    name, kind = (str(lookup(result, "likeliest", key)) for key in ("class", "kind"))
+    rows = [
+        page.table_row(one["id"], (decimals(one["probability"], 3), "; ".join(one["reasons"])))
+        for one in found["nodes"]
+    ]
+    title, heads = f"Most likely {found['class']}", ("id", found["kind"], "reasons")
     text = "Unlabelled nodes, by the saved model; all of them are in predictions.csv."
-    heads = ("id", kind, "reasons")
-    return page.table_section(f"Most likely {name}", text, heads, rows, kind="figures reasons")
+    return page.table_section(title, text, heads, rows, kind="figures reasons")
 
 
 def _calibration(view: ResultView) -> Markup:
     """How often nodes of each predicted probability are of the class, before and after."""
-    curves: dict[str, list[tuple[float, float]]] = {}
-    for name in ("before", "after"):
-        rows = items(view.content, "calibration", "reliability", name)
-        pairs = [(number(lookup(row, 0)), number(lookup(row, 1))) for row in rows]
-        points = [(x, y) for x, y in pairs if x is not None and y is not None]
-        curves |= {name: points} if points else {}
-    if not curves:
+    about = part(view.content, "calibration")
+    if not about:
         return Markup("")
+    curves = {name: [row[:2] for row in rows] for name, rows in about["reliability"].items()}
     top = max([value for points in curves.values() for pair in points for value in pair])
     scale, series, entries = 100 / (top or 1.0), [], []
     for place, (name, points) in enumerate(curves.items()):
@@ -342,7 +331,7 @@ def _calibration(view: ResultView) -> Markup:
         columns=marks,
         axis="predicted, %",
     )
-    lines = [tag("p", str(line)) for line in items(view.content, "calibration", "lines")]
+    lines = [tag("p", line) for line in about["lines"]]
     figure = tag("div", tag("figure", plot), class_="panels")
     return page.section("Calibration", *lines, page.legend(entries), figure)
 
@@ -351,17 +340,16 @@ def _saved_model(model: Mapping[str, Any]) -> Markup:
     """The model that predicts: what it was trained on."""
     if not model:
         return Markup("")
-    seed, reason = model.get("seed", "?"), model.get("reason", "the best on validation")
-    origin = f"This is the model of seed {seed}{f', {reason}' if reason else ''}."
-    train, before = (number(lookup(model, "refit", name)) for name in ("train", "train_before"))
-    if train is None or before is None:
+    chosen = ", ".join(filter(None, [f"seed {model['seed']}", model["reason"]]))
+    origin = f"This is the model of {chosen}."
+    if (refit := model["refit"]) is None:
         origin += " It is used as it was tested."
     else:
         origin += (
             " Once tested, it was trained again with the test labels added, on "
-            f"{integer(train)} labels instead of {integer(before)}; the results above are from "
-            "before. Labels that were held out decided when to stop, the threshold and the "
-            "calibration."
+            f"{refit['train']:,} labels instead of {refit['train_before']:,}; the results above "
+            "are from before. Labels that were held out decided when to stop, the threshold and "
+            "the calibration."
         )
     return page.section("The saved model", tag("p", origin))
 
@@ -377,9 +365,9 @@ def _settings(view: ResultView) -> Markup:
         "method": view.method.get("name"),
         **fields,
         **{n: f"{fields.get(n)}: {', '.join(dict.fromkeys(v))}" for n, v in resolved.items()},
-        "dataset": lookup(view.content, "dataset", "name"),
+        "dataset": view.content["dataset"]["name"],
         **{f"imbalance {key}": value for key, value in view.protocol.items()},
-        "seeds": ", ".join(str(seed) for seed in items(view.content, "seeds")),
+        "seeds": ", ".join(map(str, view.content["seeds"])),
     }
-    environment = {"evengraph": view.content.get("evengraph"), **part(view.content, "environment")}
+    environment = {"evengraph": view.content["evengraph"], **view.content["environment"]}
     return page.settings(("Configuration", configuration), ("Environment", environment))

@@ -1,7 +1,7 @@
 """One view of a result, a comparison and an inspection, for terminal, pages and notebooks.
 
-The classes read the content of result.json, comparison.json and inspect.json, and hold the numbers
-and sentences that are shown. A file may be old or damaged: what is missing is None or left out.
+The classes read the content of result.json, comparison.json and inspect.json as it was made just
+now, and hold the numbers and sentences that are shown. Undefined metrics are None or NaN.
 """
 
 import math
@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
+from statistics import fmean
 from typing import Any, NamedTuple, Self
 
 from evengraph.core.untrusted import average, items, lookup, number, part
@@ -50,13 +51,10 @@ def dataset_title(name: object) -> str:
 
 def describe_protocol(protocol: Content) -> str:
     """Describe a split protocol and the imbalance that it makes."""
-    name = str(protocol.get("name") or "")
-    minority, ratio = number(protocol.get("minority")), number(protocol.get("ratio"))
-    if not name:
-        return "imbalance not recorded"
+    name, minority, ratio = protocol["name"], protocol.get("minority"), protocol.get("ratio")
     words = _PROTOCOLS.get(name, f"{name} imbalance")
     if name in ("step", "publicstep") and minority is not None and ratio is not None:
-        classes = plural(int(minority), "minority class", "minority classes")
+        classes = plural(minority, "minority class", "minority classes")
         return f"{words}: {classes} at {100 * ratio:g}%"
     if name == "longtail" and ratio is not None:
         return f"{words}: the smallest class at {100 * ratio:g}% of the largest"
@@ -79,17 +77,10 @@ def setting_title(name: object, protocol: Content) -> str:
     return f"{dataset_title(name)}, {words}" if words else dataset_title(name)
 
 
-def timestamp(created: object) -> str | None:
+def timestamp(created: str) -> str:
     """Format an ISO time stamp for readers."""
-    if not isinstance(created, str) or not created:
-        return None
-    try:
-        moment = datetime.fromisoformat(created)
-    except ValueError:
-        return created
-    zone = "" if moment.tzinfo is None else " UTC"
-    moment = moment.astimezone(UTC) if zone else moment
-    return f"{moment.day} {moment:%B %Y, %H:%M}{zone}"
+    moment = datetime.fromisoformat(created).astimezone(UTC)
+    return f"{moment.day} {moment:%B %Y, %H:%M} UTC"
 
 
 def duration(seconds: float) -> str:
@@ -97,14 +88,14 @@ def duration(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 90 else f"{seconds / 60:.1f} min"
 
 
-def minority_classes(protocol: Content, counts: Sequence[float | None]) -> set[int]:
+def minority_classes(protocol: Content, counts: Sequence[float]) -> set[int]:
     """The smallest classes, as many as the split protocol says, or those below half the largest."""
-    known = sorted((count, -index) for index, count in enumerate(counts) if count is not None)
-    if not known or known[0][0] == known[-1][0]:
+    order = sorted(range(len(counts)), key=lambda index: (counts[index], -index))
+    if not order or counts[order[0]] == counts[order[-1]]:
         return set()
-    if (wanted := number(protocol.get("minority"))) is not None:
-        return {-index for _, index in known[: max(int(wanted), 0)]}
-    return {-index for count, index in known if count < known[-1][0] / 2}
+    if (wanted := protocol.get("minority")) is not None:
+        return set(order[:wanted])
+    return {index for index in order if counts[index] < counts[order[-1]] / 2}
 
 
 def shares(counts: Sequence[float]) -> list[float]:
@@ -140,9 +131,8 @@ class Hits(NamedTuple):
     @classmethod
     def of(cls, matrix: Sequence[Any], index: int) -> Self:
         """Of a class in a confusion matrix."""
-        row = [max(number(lookup(matrix, index, k)) or 0.0, 0.0) for k in range(len(matrix))]
-        column = [max(number(lookup(line, index)) or 0.0, 0.0) for line in matrix]
-        return cls(row[index] if index < len(row) else 0.0, math.fsum(row), math.fsum(column))
+        row, column = matrix[index], [line[index] for line in matrix]
+        return cls(row[index], sum(row), sum(column))
 
     def share(self, count: float, of: float) -> tuple[float | None, Interval | None]:
         """A share in percent with its 95% interval."""
@@ -171,7 +161,7 @@ class ClassScores:
 
     index: int  # label in the graph
     name: str
-    count: float | None  # training nodes
+    count: int  # training nodes
     minority: bool
     pooled: Hits
 
@@ -182,45 +172,38 @@ FEW = 20  # test nodes of a class in a split, below which its scores are called 
 
 
 class ResultView:
-    """The content of a result.json: the runs of one method."""
+    """The content of a result.json: the runs of one method; a saved model has parts of it."""
 
     def __init__(self, content: Content) -> None:
-        self.content = content
-        self.runs = [run for run in items(content, "runs") if isinstance(run, Mapping)]
+        self.content, self.runs = content, content["runs"]
         self.method, self.paper = part(content, "method"), part(content, "paper")
-        self.protocol = part(content, "imbalance")
-        name = self.method.get("title") or self.method.get("name") or "A method"
-        self.title = f"{name} on {dataset_title(lookup(content, 'dataset', 'name'))}"
+        self.protocol, self.decision = part(content, "imbalance"), part(content, "decision")
         # whether it has a ranking of the rarer of two classes
         self.is_two_class = number(lookup(content, "mean", RANKING)) is not None
 
     @property
+    def title(self) -> str:
+        return f"{self.method['title']} on {dataset_title(self.content['dataset']['name'])}"
+
+    @property
     def seeds(self) -> str:
         """The seeds, shortened if there are many."""
-        names = [str(seed) for seed in items(self.content, "seeds")]
-        names = names or [str(run.get("seed", "?")) for run in self.runs]
+        names = [str(seed) for seed in self.content["seeds"]]
         shown = names if len(names) <= 10 else [*names[:3], "…", names[-1]]
-        words = f"{'seed' if len(names) == 1 else 'seeds'} {', '.join(shown)}"
-        return words if names else "no seed"
+        return f"{'seed' if len(names) == 1 else 'seeds'} {', '.join(shown)}"
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        fields = part(self.content, "dataset")
-        pairs = [
-            (integer(fields[key]), key.removeprefix("num_"))
-            for key in ("num_nodes", "num_edges", "num_features", "num_classes")
-            if number(fields.get(key)) is not None
-        ]
-        seconds = sum(number(run.get("seconds")) or 0.0 for run in self.runs)
+        names = ("nodes", "edges", "features", "classes")
+        pairs = [(integer(self.content["dataset"][f"num_{name}"]), name) for name in names]
+        seconds = sum(run["seconds"] for run in self.runs)
         return [*pairs, *([(duration(seconds), "of training")] if seconds > 0 else [])]
 
     @property
     def metrics(self) -> dict[str, str]:
-        """Names and headings: known metrics in the order of `METRICS`, then others."""
-        keys = dict.fromkeys(part(self.content, "mean"))
-        keys |= {key: None for run in self.runs for key in part(run, "metrics")}
-        known = {key: metric.heading for key, metric in METRICS.items() if key in keys}
-        return known | {key: str(key).replace("_", " ") for key in keys if key not in known}
+        """Names and headings, in the order of `METRICS`."""
+        known = self.content["mean"]
+        return {key: metric.heading for key, metric in METRICS.items() if key in known}
 
     def score(self, name: str) -> Score:
         """One metric, over seeds and in the paper."""
@@ -237,56 +220,46 @@ class ResultView:
     @cached_property
     def classes(self) -> list[ClassScores]:
         """Every class, the largest first."""
-        counts = [number(count) for count in items(self.content, "class_counts")]
-        total = number(lookup(self.content, "dataset", "num_classes"))
-        # a result without counts still has classes; an absurd number must not make a million rows
-        counts += [None] * (min(int(total or 0), 1000) - len(counts))
+        counts = self.content["class_counts"]
         rare = minority_classes(self.protocol, counts)
-        rows = []
-        for index, count in enumerate(counts):
-            named = lookup(self.content, "dataset", "class_names", index)
-            name = (named.strip() if isinstance(named, str) else "") or f"class {index}"
-            rows.append(ClassScores(index, name, count, index in rare, self.pooled([index])))
-        return sorted(rows, key=lambda row: (row.count is None, -(row.count or 0.0), row.index))
+        names = self.content["dataset"]["class_names"] or map("class {}".format, range(len(counts)))
+        rows = [
+            ClassScores(index, name, count, index in rare, self.pooled([index]))
+            for index, (name, count) in enumerate(zip(names, counts, strict=True))
+        ]
+        return sorted(rows, key=lambda row: (-row.count, row.index))
 
     @cached_property
     def confusion(self) -> list[list[float]]:
         """Confusion matrices of all runs, summed, in the order of `classes`; empty without any."""
-        matrices = self._matrices
-
-        def count(true: int, guess: int) -> float:
-            values = (number(lookup(matrix, true, guess)) or 0.0 for matrix in matrices)
-            return math.fsum(max(value, 0.0) for value in values)
-
-        order = [row.index for row in self.classes] if matrices else []
-        return [[count(true, guess) for guess in order] for true in order]
+        found = self._matrices
+        order = [row.index for row in self.classes] if found else []
+        return [[sum(one[true][guess] for one in found) for guess in order] for true in order]
 
     @cached_property
     def _matrices(self) -> list[Sequence[Any]]:
         """Confusion matrices of the runs; of two classes at the threshold, as `predict` decides."""
-        found = list[Sequence[Any]]()
-        for run in self.runs:
-            matrix = items(run, "decision", "confusion") or items(run, "confusion_matrix")
-            found += [matrix] if matrix else []
-        return found
+        each = (
+            part(run, "decision").get("confusion") or run["confusion_matrix"] for run in self.runs
+        )
+        return [matrix for matrix in each if matrix]
 
     def pooled(self, classes: Sequence[int]) -> Hits:
         """The nodes of some classes in all test sets; a hit has its own class predicted."""
         each = [Hits.of(matrix, index) for matrix in self._matrices for index in classes]
-        hits, size, guessed = (math.fsum(one[place] for one in each) for place in range(3))
-        distinct = number(self.content.get("distinct"))
-        return Hits(hits, size, guessed, max(distinct or 1 / max(len(self.runs), 1), 1e-6))
+        hits, size, guessed = (sum(one[place] for one in each) for place in range(3))
+        distinct = number(self.content.get("distinct"))  # NaN without test nodes
+        return Hits(hits, size, guessed, distinct or 1 / len(self.runs))
 
     @property
     def tests(self) -> int:
-        return int(number(self.content.get("splits")) or len(self.runs))
+        return int(self.content.get("splits") or len(self.runs))
 
     @property
     def positive(self) -> ClassScores | None:
         """The class to find: of two the positive one, of more the only minority class."""
-        index = number(self.content.get("positive"))
-        if index is None:
-            index = number(lookup(self.runs, 0, "decision", "positive"))
+        index = self.content.get("positive")
+        index = part(self.runs[0], "decision").get("positive") if index is None else index
         found = [r for r in self.classes if (r.minority if index is None else r.index == index)]
         return found[0] if len(found) == 1 else None
 
@@ -328,15 +301,14 @@ class ResultView:
 
     def _in_population(self, name: str) -> list[str]:
         """How many alarms would be false with the shares given, if labels have others."""
-        nodes, size, share = (
-            number(lookup(self.content, "decision", "ranking", key))
-            for key in ("nodes", "positives", "share")
-        )
-        chosen = [r for r in items(self.content, "decision", "options") if lookup(r, "chosen")]
-        flagged, found = (number(lookup(chosen, 0, key)) for key in ("flagged", "found"))
-        if not (nodes and size and share and flagged) or abs(share - size / nodes) < 1e-6:
+        ranking = part(self.decision, "ranking")
+        chosen = [row for row in items(self.decision, "options") if row["chosen"]]
+        if not ranking or not chosen or not (flagged := chosen[0]["flagged"]):
             return []
-        right = min(found or 0.0, flagged)
+        share, size = ranking["share"], ranking["positives"]
+        if abs(share - size / ranking["nodes"]) < 1e-6:
+            return []
+        right = chosen[0]["found"]
         value, ends = Hits(right, size, flagged).share(flagged - right, flagged)
         between = "" if ends is None else f" ({ends[0]:.0f}% to {ends[1]:.0f}%)"
         return [
@@ -347,10 +319,11 @@ class ResultView:
     @property
     def interval(self) -> Interval | None:
         """Ends of the 95% interval of average precision on the test nodes, in percent."""
-        low, high = (average(number(lookup(r, "interval", k)) for r in self.runs) for k in (0, 1))
+        found = [run["interval"] for run in self.runs if run.get("interval")]
         mean = self.score(RANKING).mean
-        if low is None or high is None or mean is None:
+        if not found or mean is None:
             return None
+        low, high = (fmean(ends) for ends in zip(*found, strict=True))
         scale = max(self.pooled([]).weight * self.tests, 1.0) ** 0.5  # of the mean of several sets
         return mean - (mean - low) / scale, mean + (high - mean) / scale
 
@@ -358,9 +331,9 @@ class ResultView:
     def average_precision(self) -> list[str]:
         """That of the positive class with its interval, and of which nodes, beside chance.
 
-        Over all held-out nodes; of results before version 0.3 the mean over test sets.
+        Over all held-out nodes; of models before version 0.3 the mean over test sets.
         """
-        ranking, one = part(self.content, "decision", "ranking"), self.positive
+        ranking, one = part(self.decision, "ranking"), self.positive
         value, nodes, size = (number(ranking.get(k)) for k in ("value", "nodes", "positives"))
         share = number(ranking.get("share"))
         low, high = (number(lookup(ranking, "ends", place)) for place in (0, 1))
@@ -379,34 +352,26 @@ class ResultView:
     def thresholds(self) -> list[list[str]]:
         """Rule, threshold, alarms, found, missed, precision and cost, the highest first."""
         rows = []
-        for row in items(self.content, "decision", "options"):
-            names = ("threshold", "flagged", "found", "positives", "cost")
-            value, flagged, found, size, cost = (number(lookup(row, name)) for name in names)
-            if None in (value, flagged, found, size):
-                continue
-            hits = Hits(found or 0.0, size or 0.0, flagged or 0.0)
-            cells = [decimals(value, 3), integer(flagged), integer(found)]
-            cells += [integer((size or 0.0) - (found or 0.0)), hits.precision]
-            mark = IN_USE if lookup(row, "chosen") is True else ""
-            rows.append(
-                [f"{lookup(row, 'rule')}{mark}", *cells, *([] if cost is None else [integer(cost)])]
-            )
+        for row in items(self.decision, "options"):
+            hits = Hits(row["found"], row["positives"], row["flagged"])
+            counts = hits.guessed, hits.hits, hits.size - hits.hits
+            name = row["rule"] + IN_USE * row["chosen"]
+            cells = [decimals(row["threshold"], 3), *map(integer, counts), hits.precision]
+            rows.append([name, *cells, *([] if row["cost"] is None else [integer(row["cost"])])])
         return rows
 
     @property
     def threshold(self) -> str:
         """The threshold of the model, what it did, and why those of the tests are others."""
-        text = str(lookup(self.content, "decision", "words"))
-        options = items(self.content, "decision", "options")
-        prices = [number(lookup(row, "cost")) for row in options]
-        used = [p for p, row in zip(prices, options, strict=True) if lookup(row, "chosen")]
-        if used and used[0] is not None and any(p is not None and p < used[0] for p in prices):
+        text, options = str(self.decision.get("words")), items(self.decision, "options")
+        used = [row["cost"] for row in options if row["chosen"]]
+        if used and used[0] is not None and any(row["cost"] < used[0] for row in options):
             text += (
                 " With costs it follows from the probabilities: one that was cheaper on these "
                 "nodes may be luck."
             )
-        found = [number(lookup(run, "decision", "threshold")) for run in self.runs]
-        shown = ", ".join(dict.fromkeys(f"{one:.3g}" for one in found if one is not None))
+        found = [run["decision"]["threshold"] for run in self.runs if run.get("decision")]
+        shown = ", ".join(dict.fromkeys(f"{one:.3g}" for one in found))
         if not shown or f"is {shown}, " in text:
             return text
         return (
@@ -430,27 +395,22 @@ class ResultView:
     @property
     def chosen(self) -> str:
         """What the model is, in one line: the first words of its summary, or its idea."""
-        idea, title = self.method.get("summary"), str(self.method.get("title") or "The model")
         if self.summaries:
-            return selected(title, self.summaries[0][1])
-        return f"Method: {idea}" if isinstance(idea, str) and idea else ""
+            return selected(self.method["title"], self.summaries[0][1])
+        return f"Method: {self.method['summary']}" if self.method["summary"] else ""
 
     @property
     def summaries(self) -> list[tuple[str, list[str]]]:
         """What the method says about what it did, in lines per seed."""
-        return [
-            (str(run.get("seed", "?")), lines)
-            for run in self.runs
-            if (lines := [line for line in items(run, "summary") if isinstance(line, str)])
-        ]
+        return [(str(run["seed"]), run["summary"]) for run in self.runs if run.get("summary")]
 
     @property
     def notes(self) -> list[str]:
         """What went otherwise than expected in the fits, each sentence once, with its seeds."""
         seeds: dict[str, dict[str, None]] = {}
         for run in self.runs:
-            for note in items(run, "notes"):
-                seeds.setdefault(str(note), {})[str(run.get("seed", "?"))] = None
+            for note in run.get("notes") or ():
+                seeds.setdefault(note, {})[str(run["seed"])] = None
         return [
             f"{'Seed' if len(which) == 1 else 'Seeds'} {', '.join(which)}: {note}"
             for note, which in seeds.items()
@@ -526,7 +486,7 @@ class ComparisonView:
         self.training = duration(sum(m["seconds"] * len(m["runs"]) for m in self.methods))
         # whether an interval would be wider than any difference between methods
         self.too_few = self.num_splits < ENOUGH_SPLITS
-        self.verdict = [str(text) for text in items(content, "verdict", "sentences")]
+        self.verdict = content["verdict"]["sentences"]
 
     @cached_property
     def gaps(self) -> dict[frozenset[str], Gap]:
@@ -549,42 +509,38 @@ class ComparisonView:
         """The methods, the best first."""
         best, name, rows = self.methods[0]["label"], self.metric.name, []
         for method in self.methods:
-            figure, label = part(method, "figures", name), method["label"]
-            found = {run["seed"]: number(lookup(run, "metrics", name)) for run in method["runs"]}
+            figure, label = method["figures"][name], method["label"]
+            found = {run["seed"]: number(run["metrics"][name]) for run in method["runs"]}
             standing = StandingView(
                 label=label,
                 title=method["title"],
-                mean=number(figure.get("mean")),
+                mean=number(figure["mean"]),
                 interval=self._interval(figure),
                 splits={seed: value for seed, value in found.items() if value is not None},
                 paper=number(lookup(method, "paper", name, "mean")),
-                seconds=number(method["seconds"]) or 0.0,
+                seconds=method["seconds"],
                 behind=self.gaps.get(frozenset((best, label))),
             )
             rows.append(standing)
         return rows
 
     def _interval(self, ends: Content, prefix: str = "") -> Interval | None:
-        low, high = number(ends.get(f"{prefix}low")), number(ends.get(f"{prefix}high"))
+        low, high = number(ends[f"{prefix}low"]), number(ends[f"{prefix}high"])
         return None if self.too_few or low is None or high is None else (low, high)
 
     @property
     def recalls(self) -> list[tuple[str, float, bool, list[float | None]]]:
         """Of each class name, training nodes, whether it is rare, and recall by each method.
 
-        The largest comes first; nodes are those of the first split, in older files all labelled.
+        The largest comes first; nodes are those of the first split.
         """
-        first, names = self.methods[0]["runs"][0], self.content["classes"]
-        sizes = items(first, "train_counts") or items(self.content, "class_counts")
-        counts = [number(size) or 0.0 for size in sizes]
-        counts += [0.0] * (len(names) - len(counts))
-        rare = minority_classes(self.content["protocol"], counts)
-        rows = []
+        counts, names = self.methods[0]["runs"][0]["train_counts"], self.content["classes"]
+        rare, rows = minority_classes(self.content["protocol"], counts), []
         for i in sorted(range(len(names)), key=lambda index: (-counts[index], index)):
-            found = [[lookup(r, "per_class", "recall", i) for r in m["runs"]] for m in self.methods]
+            found = [[run["per_class"]["recall"][i] for run in m["runs"]] for m in self.methods]
             means = [average(map(number, values)) for values in found]
-            rows.append((str(names[i]), counts[i], i in rare, means))
-        return rows if any(value is not None for row in rows for value in row[3]) else []
+            rows.append((names[i], counts[i], i in rare, means))
+        return rows
 
 
 class ClassSummary(NamedTuple):
@@ -603,43 +559,36 @@ class InspectionView:
 
     def __init__(self, content: Content) -> None:
         self.content = content
-        self.labels = part(content, "labels")
-        self.unlabelled = number(lookup(content, "reach", "nodes")) or 0.0
-        self.recommendation = " ".join(map(str, items(content, "recommendation")))
+        self.labels = content["labels"]
+        self.unlabelled = content["reach"]["nodes"]
+        self.recommendation = " ".join(content["recommendation"])
         self.sizes = {
-            "nodes": integer(content.get("num_nodes")),
-            "edges": integer(lookup(content, "edges", "pairs")),
-            "features": integer(lookup(content, "features", "count")),
+            "nodes": integer(content["num_nodes"]),
+            "edges": integer(content["edges"]["pairs"]),
+            "features": integer(content["features"]["count"]),
         }
         # share of the unlabelled nodes within 1, 2, ... hops of any class, in percent
-        self.reach = self._shares(items(content, "reach", "any_class"))
-
-    @property
-    def findings(self) -> list[tuple[str, str]]:
-        """Level (warning, note or good) and text."""
-        levels = {"warning": "warning", "good": "good"}
-        found = items(self.content, "findings")
-        return [(levels.get(str(one.get("level")), "note"), str(one.get("text"))) for one in found]
+        self.reach = self._shares(content["reach"]["any_class"])
+        # level (warning, note or good) and text
+        self.findings = [(one["level"], one["text"]) for one in content["findings"]]
 
     @cached_property
     def classes(self) -> list[ClassSummary]:
         """The classes, the largest first."""
-        labelled = [number(count) or 0.0 for count in items(self.labels, "labelled")]
-        ends = [number(count) or 0.0 for count in items(self.content, "homophily", "neighbours")]
-        rows, names = [], items(self.labels, "names")
-        for index, (name, count) in enumerate(zip(names, labelled, strict=False)):
-            share = number(lookup(self.content, "homophily", "per_class", index))
-            known = index < len(ends) and any(ends)
+        labelled, homophily = self.labels["labelled"], self.content["homophily"]
+        ends, rows = homophily["neighbours"], []
+        for index, (name, count) in enumerate(zip(self.labels["names"], labelled, strict=True)):
+            share = homophily["per_class"][index]
             summary = ClassSummary(
-                name=str(name),
+                name=name,
                 labelled=count,
                 rare=count < max(labelled) / 2,
                 homophily=None if share is None else 100 * share,
-                chance=100 * ends[index] / sum(ends) if known else None,
-                reach=self._shares(items(self.content, "reach", "per_class", index)),
+                chance=100 * ends[index] / sum(ends) if any(ends) else None,
+                reach=self._shares(self.content["reach"]["per_class"][index]),
             )
             rows.append(summary)
         return sorted(rows, key=lambda row: -row.labelled)
 
     def _shares(self, counts: Sequence[Any]) -> list[float]:
-        return [100 * (number(n) or 0.0) / self.unlabelled for n in counts if self.unlabelled]
+        return [100 * n / self.unlabelled for n in counts if self.unlabelled]
