@@ -267,11 +267,7 @@ def test_features_against_a_loop(x, chunk):
 
 def test_features_by_hand():
     x = np.array([[0.0, 1, 0], [0, 2, 0]])
-    labels = np.array([0, 1])
-    hashed = np.array([False, True, True])
-    found = measure_features(x, labels, labels >= 0, 2, hashed)
-    assert (found.count, found.hashed, found.constant) == (3, 2, 1)
-    assert measure(x).constant == 2
+    assert (measure(x).count, measure(x).constant) == (3, 2)
     x = np.array([[1.0, 2], [1, 2], [1, 2], [3, 4], [3, 4], [5, 6]])
     found = measure(x, [0, 1, -1, 0, 0, 1])
     assert found.duplicate_nodes == 3
@@ -593,7 +589,6 @@ CASES = {
     "equal nodes": {"features": {"duplicate_nodes": 20}},
     "few kinds of nodes": {"features": {"duplicate_nodes": 960}},
     "constants": {"features": {"count": 16, "constant": 3}},
-    "a constant beside text": {"features": {"count": 266, "hashed": 256, "constant": 1}},
     "a leak": {"leaks": (Leak(column="y", kind="label"),)},
     "a copy": {"leaks": (Leak(column="feature 17", kind="copy"),)},
     "unseen": {"leaks": (Leak(column="y", kind="unseen", class_name="fraud", **COUNTS),)},
@@ -670,11 +665,7 @@ def graph_of(labels, pairs=((0, 1),), **more):
     return Data(edge_index=edge_index, y=torch.tensor(labels), num_nodes=len(labels), **more)
 
 
-def test_names_hashes_and_weights():
-    graph = graph_of([0, 1], x=torch.zeros(2, 3))
-    assert eg.inspect_graph(graph, hashed=[True, True, False]).features.constant == 1
-    with pytest.raises(ValueError, match=r"hashed must be of shape \(3,\), got \(1,\)"):
-        eg.inspect_graph(graph, hashed=[True])
+def test_names_and_weights():
     graph = graph_of([0, 1, -1], class_names=["x", "y"])
     assert eg.inspect_graph(graph).labels.names == ("x", "y")
     graph.class_names = ["p", "q", "r"]

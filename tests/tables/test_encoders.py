@@ -255,15 +255,6 @@ def test_features_as_they_are():
     assert encoder.transform(pd.DataFrame(array, columns=["x0"])).tolist() == [[float("inf")], [2]]
 
 
-def test_features_of_words_are_known():
-    prose = ["sells red shoes here", "sells old hats there", "buys what others sell"]
-    encoder = fitted(pd.DataFrame({"n": [1, 2, 3], "t": prose, "b": [True, False, True]}))
-    assert encoder.hashed.tolist() == ["#" in name for name in encoder.names]
-    assert encoder.hashed.sum() == 256
-    plain = FeatureEncoder.passthrough(["a", "b"], np.ones((2, 2)))
-    assert plain.hashed.tolist() == [False, False]
-
-
 RNG = np.random.default_rng(0)
 BODY = RNG.normal(size=1000)
 TAIL = RNG.lognormal(mean=8, sigma=2, size=1000)
@@ -634,7 +625,6 @@ def test_flags_stay_as_they_are_with_one_note(dtype):
     assert encoder.notes == ("60 columns of 0 and 1 (f0, f1, ...) as 0/1 features.",)
     assert encoder.names == ("age", *(f"f{i}" for i in range(60)))
     assert encoder.transform(table)[:, 1:].tolist() == BITS.tolist()
-    assert encoder.hashed.tolist() == [False] * 61
     assert torch.equal(again(encoder).transform(frame()), encoder.transform(table))
 
 

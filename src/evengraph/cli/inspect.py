@@ -104,13 +104,13 @@ def _table_arguments(source: GraphSource) -> tuple[dict[str, Any], list[dict[str
     if source.tables is None or source.data is None:
         return {}, []
     encoder = source.tables.encoder
-    hashed = {"hashed": encoder.hashed, "feature_names": encoder.names}
+    names = {"feature_names": encoder.names}
     table, columns = read_nodes_table(source.data), source.tables.columns
     if table is None or columns.label is None:
-        return hashed, []
+        return names, []
     table = normalize_table(table, "nodes")
     table[columns.label] = known_labels(table[columns.label], columns.unlabelled)
     described = describe_columns(table, columns.label, columns.id, encoder)
     used = {*encoder.input_columns, columns.label, columns.id}
     table = table[[column for column in table.columns if column in used]].copy()
-    return {"table": table, "label": columns.label, "id": columns.id, **hashed}, described
+    return {"table": table, "label": columns.label, "id": columns.id, **names}, described

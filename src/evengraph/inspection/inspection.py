@@ -85,7 +85,6 @@ def inspect_graph(
     table: Any = None,
     label: str | None = None,
     id: str | None = None,
-    hashed: Any = None,
     feature_names: Sequence[str] | None = None,
 ) -> Inspection:
     """Measure classes, edges, reach and features of a graph, and explain the results.
@@ -100,22 +99,17 @@ def inspect_graph(
             by its columns.
         label: Its label column; required with a table.
         id: Its id column.
-        hashed: Which features are buckets of hashed words (`FeatureEncoder.hashed`).
         feature_names: One name per column of x; by default those of the graph, or numbers.
 
     Shapes:
         graph.x: (N, F), graph.edge_index: (2, E), graph.y: (N,)
-        hashed: bool, (F,)
     """
     labels, known = _labels(graph)
     names = _class_names(graph, labels)
     neighbours, edges = read_edges(_numpy(graph.edge_index), len(labels))
     component = component_ids(neighbours)
     x = _features(graph)
-    mask = None if hashed is None else np.asarray(hashed, dtype=bool)
-    if mask is not None and mask.shape != x.shape[1:]:
-        raise ValueError(f"hashed must be of shape {x.shape[1:]}, got {mask.shape}.")
-    features = measure_features(x, labels, known, len(names), mask)
+    features = measure_features(x, labels, known, len(names))
     leaks: list[Leak] = []
     if table is not None:
         if label is None:
@@ -447,10 +441,9 @@ def _about_features(features: Features) -> Sentences:
         text = f"{features.missing:,} feature values are missing or infinite: fill them in first."
         yield "warning", text
     if features.constant:
-        kind = " that are not hashed text" if features.hashed else ""
         has = "has" if features.constant == 1 else "have"
-        text = f"{features.constant:,} of {features.count - features.hashed:,} features{kind}"
-        yield "note", f"{text} {has} the same value for every node."
+        text = f"{features.constant:,} of {features.count:,} features {has} the same value"
+        yield "note", f"{text} for every node."
     if features.empty_nodes:
         has = "has" if features.empty_nodes == 1 else "have"
         yield "note", f"{_count(features.empty_nodes, 'node')} {has} only zero features."

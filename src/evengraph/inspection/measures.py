@@ -266,17 +266,14 @@ class Features:
     """Measurements of the columns of x."""
 
     count: int
-    hashed: int = 0  # columns that are buckets of hashed words
-    constant: int  # other columns with the same value in every row
+    constant: int  # columns with the same value in every row
     missing: int  # NaN and infinite entries
     empty_nodes: int  # nodes whose features are all zero
     duplicate_nodes: int  # nodes with the features of an earlier node, unless all zero
     conflicting_nodes: int  # labelled nodes with a duplicate of another class
 
 
-def measure_features(
-    x: Matrix, labels: Ints, labelled: Bools, num_classes: int, hashed: Bools | None = None
-) -> Features:
+def measure_features(x: Matrix, labels: Ints, labelled: Bools, num_classes: int) -> Features:
     """Measure all features, (N, F), in one pass."""
     same, missing, prints, full = _read(x)
     # labelled nodes of which another of the same features is of another class
@@ -284,12 +281,9 @@ def measure_features(
     num_groups, known = int(group.max(initial=-1)) + 1, labelled[full]
     pairs = np.unique(group[known] * num_classes + labels[full][known])
     classes = np.bincount(pairs // num_classes, minlength=num_groups)
-    hashed = np.zeros(x.shape[1], np.bool_) if hashed is None else hashed
-    constant = same & (missing == 0) & ~hashed
     return Features(
         count=x.shape[1],
-        hashed=int(hashed.sum()),
-        constant=int(constant.sum()),
+        constant=int((same & (missing == 0)).sum()),
         missing=int(missing.sum()),
         empty_nodes=int((~full).sum()) if x.shape[1] else 0,
         duplicate_nodes=len(group) - num_groups,

@@ -37,7 +37,7 @@ from evengraph.tables.encoders import (
 )
 from evengraph.tables.links import LinkFeatures
 from evengraph.tables.notes import Note, NoteKind, Notes
-from evengraph.tables.text import Text, UselessColumnError, fill
+from evengraph.tables.text import UselessColumnError, fill
 
 VERSION = 2
 MIN_COLUMNS = 50  # of 0 and 1 are a list of items, spread over columns; fewer are numbers
@@ -131,12 +131,6 @@ class FeatureEncoder:
             return tuple(name for name, _ in self.plain)
         encoders = (*self.columns, *self.structural)
         return tuple(n for encoder in encoders for n in encoder.names) + self.indicators
-
-    @property
-    def hashed(self) -> NDArray[np.bool_]:
-        """Which features are buckets of hashed words, some of which may be empty, (F,)."""
-        buckets = {n for e in self.columns if isinstance(e, Text) for n in e.names}
-        return np.array([name in buckets for name in self.names], dtype=bool)
 
     @property
     def numbers(self) -> NDArray[np.bool_]:

@@ -28,7 +28,7 @@ from evengraph.core.untrusted import (
 from evengraph.core.untrusted import read_npz as read_arrays
 from evengraph.tables.build import TableGraph, assemble, build_graph
 from evengraph.tables.cells import Floats, Ints
-from evengraph.tables.columns import TableColumns
+from evengraph.tables.columns import TableColumns, takes_columns
 from evengraph.tables.edges import id_index, read_weights, undirected_edges
 from evengraph.tables.feature_encoder import FeatureEncoder
 from evengraph.tables.notes import NoteKind, Notes
@@ -264,29 +264,19 @@ KEYS = frozenset(
 )
 
 
-def from_networkx(
-    network: Any,
-    *,
-    label: str | None = None,
-    weight: str | None = None,
-    split: str | None = None,
-    time: str | None = None,
-    features: Sequence[str] | None = None,
-    name: str = "the graph",
-) -> TableGraph:
+@takes_columns
+def from_networkx(network: Any, *, name: str = "the graph", **columns: Any) -> TableGraph:
     """Build a graph from a NetworkX graph; its attributes are columns as in `from_frames`.
 
     Args:
         network: Any kind of NetworkX graph; directions and keys of edges are not used. Attributes
             of edges are columns, too.
-        label: Attribute of nodes, as are `split`, `time` and `features`.
-        weight: Attribute of edges.
         name: Name of the graph in error messages.
+        columns: The fields of `TableColumns` by the names of attributes; ids and ends are known.
     """
     if not hasattr(network, "nodes") or not hasattr(network, "edges"):
         raise ValueError(f"network must be a NetworkX graph, got {type(network).__name__}.")
-    columns = TableColumns(label=label, weight=weight, split=split, time=time, features=features)
-    return _build_network(network, columns, name)
+    return _build_network(network, TableColumns(**columns), name)
 
 
 def read_graphml(
