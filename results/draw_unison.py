@@ -213,6 +213,7 @@ COLUMNS = {
     ("iceberg", ALONE): "IceBerg, one",
     ("iceberg", "best"): "IceBerg, best of ten on validation",
     ("iceberg", "vote"): "IceBerg, ten",
+    ("unignn", "vote"): "Uni-GNN, ten",
     ("unison", "one"): "Unison, one per view",
     ("unison", "structural"): "Unison, five structural",
     ("unison", "vote"): "Unison, ten",
