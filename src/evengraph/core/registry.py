@@ -2,8 +2,10 @@
 
 import logging
 import sys
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections import UserDict
+from collections.abc import Mapping
 from contextlib import redirect_stdout
+from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
 
@@ -13,7 +15,7 @@ logger = logging.getLogger(__name__)
 Item = TypeVar("Item")
 
 
-class Registry(MutableMapping[str, Item]):
+class Registry(UserDict[str, Item]):
     """A table of named objects: our own, then those of installed packages, by entry points.
 
     These are read on first use, not on import: a plugin's module can then import evengraph before
@@ -28,17 +30,10 @@ class Registry(MutableMapping[str, Item]):
         self.group, self.base, self.subclasses = group, base, subclasses
         self.packages: dict[str, str] = {}
         """The package that each plugin comes from, by the plugin's name."""
-        self._items = dict(builtin)
-        self._complete = False
+        self._builtin = builtin
 
-    def __getitem__(self, name: str) -> Item:
-        items = self._load()
-        if name not in items:
-            raise UnknownNameError(unknown(self.what, str(name), items, self.other_names))
-        return items[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._load()
+    def __missing__(self, name: str) -> Item:
+        raise UnknownNameError(unknown(self.what, str(name), self, self.other_names))
 
     @property
     def what(self) -> str:
@@ -47,39 +42,29 @@ class Registry(MutableMapping[str, Item]):
     @property
     def other_names(self) -> dict[str, str]:
         """Names of entries under which users look for others, such as `xgboost`."""
-        named = [(name, getattr(item, "other_names", ())) for name, item in self._load().items()]
+        named = [(name, getattr(item, "other_names", ())) for name, item in self.items()]
         return {other: name for name, others in named for other in others}
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._load())
-
-    def __len__(self) -> int:
-        return len(self._load())
-
-    def __setitem__(self, name: str, item: Item) -> None:
-        self._load()[name] = item
-
-    def __delitem__(self, name: str) -> None:
-        del self._load()[name]
-
-    def _load(self) -> dict[str, Item]:
-        if not self._complete:
-            self._complete = True  # set first: importing a plugin may use this table
-            for entry in entry_points(group=self.group):
-                package = entry.dist.name if entry.dist else "an unknown package"
-                try:
-                    self._items[entry.name] = self._plugin(entry)
-                    self.packages[entry.name] = package
-                except KeyboardInterrupt:
-                    raise
-                except BaseException as error:  # whatever a plugin's import raises
-                    reason = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
-                    text = "Ignored %r from package %s (entry point %s): %s."
-                    logger.warning(text, entry.name, package, self.group, reason)
-        return self._items
+    @cached_property
+    def data(self) -> dict[str, Item]:  # type: ignore[override]
+        """All entries, once they are needed."""
+        # known first: importing a plugin may use this table
+        self.__dict__["data"] = items = dict(self._builtin)
+        for entry in entry_points(group=self.group):
+            package = entry.dist.name if entry.dist else "an unknown package"
+            try:
+                items[entry.name] = self._plugin(entry)
+                self.packages[entry.name] = package
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # whatever a plugin's import raises
+                reason = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
+                text = "Ignored %r from package %s (entry point %s): %s."
+                logger.warning(text, entry.name, package, self.group, reason)
+        return items
 
     def _plugin(self, entry: EntryPoint) -> Item:
-        if entry.name in self._items:
+        if entry.name in self.data:
             raise ValueError(f"the name {entry.name!r} is taken")
         with redirect_stdout(sys.stderr):  # what it prints is no part of a result
             item: Item = entry.load()
