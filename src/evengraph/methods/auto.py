@@ -296,16 +296,8 @@ class Fitter(Protocol):
     def has_edges(self) -> bool:
         """Whether an edge joins two different nodes."""
 
-    def fit(
-        self,
-        method: Method,
-        task: Task,
-        *,
-        seed: int = 0,
-        on_epoch: Callback | None = None,
-        progress: bool | None = None,
-    ) -> Method:
-        """Train a method on a split of the labels."""
+    def fit(self, *args: Any, **options: Any) -> Method:
+        """Train a method on a split of the labels; arguments as of `Method.fit`, after it."""
 
     def predict_nodes(self, method: Method, nodes: Tensor) -> Tensor:
         """Class probabilities of some nodes."""
@@ -592,17 +584,15 @@ class Race:
             return "There are no edges."
         best = self._best_by_use()
         left = [trial for trial in self.behind if not trial.method.uses_graph]
-        if True in best and False not in best and left:  # all without it were given up
-            alone = max(left, key=lambda trial: trial.score)
-            reached = f"{100 * alone.score:.1f}"
-            return f"The graph helps: the best model without it, {alone.title}, reaches {reached}."
+        if given_up := False not in best and bool(left):  # all without it
+            best[False] = max(left, key=lambda trial: trial.score)
         if len(best) < 2:
             return ""
         graph, alone = best[True], best[False]
-        noise = self.noise(graph, alone)
+        noise = 0.0 if given_up else self.noise(graph, alone)
         gap, reached = graph.score - alone.score, f"{100 * alone.score:.1f}"
         scores = f"{100 * graph.score:.1f} with it and {reached} without it"
-        if gap > CERTAIN * noise:
+        if given_up or gap > CERTAIN * noise:
             return f"The graph helps: the best model without it, {alone.title}, reaches {reached}."
         if gap < -CERTAIN * noise:
             return f"{NO_HELP}, the best models reach {scores}"

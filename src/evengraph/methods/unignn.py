@@ -9,9 +9,8 @@ a one; C classes, L `layers`, K `clusters_per_class` times C, beta `recluster_ev
 Layers and epochs count from 0. `Method` holds training (Adam; `maxiters` is its `max_epochs`),
 `UnifiedMethod` saving and the clusters of other graphs.
 
-By default a quick form of the same, `evengraph.fast.unignn`, trains and predicts; in a block
-`with evengraph.fast.off():` the code below does. Without dropout, tests hold the two equal; with
-it they draw other random numbers, so that a seed gives another result.
+By default its quick form, `evengraph.fast.unignn`, trains and predicts; the code below does in a
+block `with evengraph.fast.off():`. Without dropout both are equal; with it they draw other numbers.
 """
 
 from __future__ import annotations
@@ -346,10 +345,8 @@ class Inputs(NamedTuple):
     adjacency: Sparse  # D^-1/2 (A + I) D^-1/2, (N, N)
 
 
-# Two-step paths per edge above which `alpha="auto"` is 1. With 7 (CiteSeer) to 21 (dblp) 1 and 2
-# are about equal, or 1 is better: by 1 to 6 points on PubMed (17), by 4 on Computers (174). Without
-# 60% of its edges CiteSeer has 3.5: there 2 gains three points with few labels, and loses half a
-# point with a tenth of all.
+# Two-step paths per edge above which `alpha="auto"` is 1. With more, as on CiteSeer (7), PubMed (17)
+# and Computers (174), 1 is as good or better; 2 gains where CiteSeer lacks 60% of its edges (3.5).
 MAX_TWO_STEP_PATHS = 5
 
 

@@ -330,10 +330,8 @@ class Method(ABC):
         self, steps: Iterator[tuple[Tensor, Tensor]], patience: int | None = None
     ) -> History:
         """Early stopping for estimators that are not trained by gradient descent."""
-        limits = {
-            "max_epochs": self.max_epochs,
-            "patience": self.patience if patience is None else patience,
-        }
+        patience = self.patience if patience is None else patience
+        limits = {"max_epochs": self.max_epochs, "patience": patience}
         self.history_.append(train_stepwise(steps, on_epoch=self._report_epoch, **limits))
         return self.history_[-1]
 
