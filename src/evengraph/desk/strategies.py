@@ -43,7 +43,6 @@ FEW = 10  # nodes of a cluster that count half
 STEPS, TELEPORT = 20, 0.2  # of walks, of five steps on average
 CLEAR, CLOSE = 0.5, 0.15  # probability of a likely class; gap below which two compete
 SCARCE = 5  # labels of a class
-NEAR = 2  # steps within which a label is near
 
 
 class Clusters(NamedTuple):
@@ -362,18 +361,11 @@ def _guesses(evidence: Evidence, nodes: Tensor, names: Sequence[str]) -> list[st
 
 def _followers(evidence: Evidence, nodes: Tensor) -> list[str]:
     """How many nodes would have a label within two steps that have none now."""
-    walk = to_scipy(evidence.operator.matrix)
-    state = np.zeros(walk.shape[0], dtype=np.float32)
-    state[evidence.known.numpy()] = 1
-    for _ in range(NEAR):
-        state = (walk @ state > 0).astype(np.float32)  # the diagonal keeps what is there
-    reached = state > 0
+    walk = to_scipy(evidence.operator.matrix)  # the diagonal keeps what is there
+    reached = walk @ (walk @ (evidence.labels >= 0).numpy().astype(np.float32)) > 0
     texts = []
-    for node in nodes.tolist():
-        around = np.array([node])
-        for _ in range(NEAR):
-            parts = [walk.indices[walk.indptr[one] : walk.indptr[one + 1]] for one in around]
-            around = np.unique(np.concatenate(parts))
+    for node, near in zip(nodes.tolist(), walk[nodes.numpy()] @ walk, strict=True):
+        around = near.indices
         fresh = around[~reached[around]]
         far = "far from any label" if len(evidence.known) and not reached[node] else ""
         count = len(fresh) - int(not reached[node])

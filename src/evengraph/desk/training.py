@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import random
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -19,13 +18,11 @@ from torch_geometric.data import Data
 
 from evengraph.core.errors import first_line
 from evengraph.core.machine import end_with_parent
-from evengraph.core.task import Task, bare_graph
+from evengraph.core.task import HELD_OUT, Task, bare_graph, hold_out
 from evengraph.methods import DEFAULT_METHOD, METHODS
 from evengraph.metrics.multiclass import balanced_accuracy, confusion_matrix
-from evengraph.splits.protocols import class_nodes, mask_of
 
 MEASURED = 3  # held-out labels that every class needs for a score
-HELD_OUT = 0.2  # of the labels of a class, and at least one of two
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,16 +59,10 @@ def make_task(job: TrainingJob) -> Task:
     numbers = torch.full((len(job.classes) + 1,), -1)
     numbers[present] = torch.arange(len(present))
     graph = bare_graph(job.graph, y=numbers[job.labels])
-    stream, held_out = random.Random(job.options.seed), list[int]()
-    for label in range(len(present)):
-        nodes = class_nodes(graph, label)
-        stream.shuffle(nodes)
-        size = max(round(HELD_OUT * len(nodes)), 1) if len(nodes) > 1 else 0
-        held_out += nodes[:size]
-    val = mask_of(held_out, graph)
-    train = (graph.y >= 0) & ~val
+    known = graph.y >= 0
+    val = hold_out(graph.y, known, HELD_OUT, job.options.seed)
     names = tuple(job.classes[label] for label in present)
-    return Task(graph, train, val, torch.zeros_like(val), len(present), names)
+    return Task(graph, known & ~val, val, torch.zeros_like(val), len(present), names)
 
 
 def train(job: TrainingJob) -> None:
