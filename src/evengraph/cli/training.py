@@ -346,7 +346,6 @@ class RunFiles:
         self.save: Path | None = None  # where the model is, once it is saved
         self.predicts = False  # unlabelled nodes with it
         self.several = len(plan.methods) > 1
-        self.kept: dict[str, dict[str, Any]] = {}  # results that are written
         self.folders = {
             name: folder / re.sub(r"[^\w.+-]", "_", name) if self.several else folder
             for name in plan.methods
@@ -354,26 +353,23 @@ class RunFiles:
 
     def write(self, name: str, result: dict[str, Any], beside: Sequence[str] = ()) -> list[str]:
         """Write result.json and report.html; `beside` have them as well. Returns lines to print."""
-        from evengraph.core.files import write_json
         from evengraph.report import write_page
 
-        result |= {"command": typed_command(), "commands": self._next_commands()}
-        paths = [self.folders[name] / file for file in ("result.json", PAGE)]
-        lines = [written(path) for path in paths]
-        if self.kept.get(name) != result:
-            write_json(result, paths[0])
-        write_page(result, paths[1], links=self._links(name, beside))
+        lines = [written(self.folders[name] / file) for file in ("result.json", PAGE)]
+        self._write_result(name, result)
+        write_page(result, self.folders[name] / PAGE, links=self._links(name, beside))
         return lines
+
+    def _write_result(self, name: str, result: dict[str, Any]) -> None:
+        from evengraph.core.files import write_json
+
+        result |= {"command": typed_command(), "commands": self._next_commands()}
+        write_json(result, self.folders[name] / "result.json")
 
     def keep(self, standing: Standing) -> None:
         """Write result.json of a method as soon as it has ended, in case the run is killed."""
-        from evengraph.core.files import write_json
-
-        commands = self._next_commands()
-        content = {**standing.result, "command": typed_command(), "commands": commands}
         with suppress(OSError):  # which the end of the run tells
-            write_json(content, self.folders[standing.label] / "result.json")
-            self.kept[standing.label] = content
+            self._write_result(standing.label, dict(standing.result))
 
     def write_comparison(self, comparison: Comparison, values: dict[str, Any]) -> str:
         """Write comparison.html, .csv and .json; returns the line to print."""

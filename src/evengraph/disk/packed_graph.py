@@ -162,24 +162,12 @@ class TextArray:
     def __init__(self, content: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
         self.content, self.offsets = content, offsets
 
-    @property
-    def shape(self) -> tuple[int]:
-        return (len(self),)
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def __getitem__(self, rows: Any) -> Any:
+    def __getitem__(self, rows: Any) -> NDArray[Any]:
+        count = len(self.offsets) - 1
         if isinstance(rows, slice) and rows.step in (None, 1):
-            start, stop, _ = rows.indices(len(self))
+            start, stop, _ = rows.indices(count)
             return self._read(start, max(start, stop))
-        index = np.arange(len(self))[rows]
-        if not index.ndim:
-            return self._read(index, index + 1)[0]
-        return _objects([self[row] for row in index])
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return self._read(0, len(self))
+        return _objects([self._read(row, row + 1)[0] for row in np.arange(count)[rows]])
 
     def _read(self, start: int, stop: int) -> NDArray[Any]:
         bounds = np.asarray(self.offsets[start : stop + 1])
