@@ -90,7 +90,11 @@ def test_thirty_labels_by_keyboard_survive_a_kill(browser, tmp_path):
             id = text(browser, "h1")
             given[id] = truth(id)
             browser.press({"fraud": "1", "honest": "2"}[truth(id)], loads=True)
-        until(browser, 'document.querySelector("#side").textContent.includes("trained on")', 240)
+        until(
+            browser,
+            'document.querySelector("#side").textContent.includes("trained on")',
+            240,
+        )
     finally:
         server.send_signal(signal.SIGKILL)
         server.communicate()
@@ -98,13 +102,12 @@ def test_thirty_labels_by_keyboard_survive_a_kill(browser, tmp_path):
     until(browser, 'document.querySelector("#said").textContent.startsWith("Not saved")')
     file = LabelFile(tmp_path / "shop-kind.labels.sqlite", "kind")
     assert {event.node: event.label for event in file.events()} == given
-    assert len(file.fits()) >= 1
     server, address = start(tmp_path)
     try:
         browser.visit(address)
         side = text(browser, "#side")
         assert "30 labelled here" in side
-        assert "logistic, trained on" in side
+        assert ", trained on" in side
         assert text(browser, "h1") not in given
     finally:
         server.send_signal(signal.SIGINT)

@@ -10,7 +10,7 @@ from time import time
 import pytest
 
 from evengraph.desk import label_file
-from evengraph.desk.label_file import Answers, Event, FitEntry, LabelFile
+from evengraph.desk.label_file import Answers, Event, LabelFile
 from evengraph.lab.store import Store
 
 WRITER = """
@@ -35,9 +35,6 @@ def test_what_was_added_is_read(tmp_path):
     assert first.created.endswith("+00:00")
     assert (second.kind, second.undoes, second.number) == ("undo", 1, 2)
     assert file.events(after=1) == [second]
-    for labels, score in ((30, 81.5), (40, None)):
-        file.add_fit(FitEntry(method="auto", labels=labels, score=score, seconds=3))
-    assert [(f.number, f.labels, f.score) for f in file.fits()] == [(1, 30, 81.5), (2, 40, None)]
 
 
 def test_files_of_another_column_or_format_are_refused(tmp_path, monkeypatch):

@@ -23,7 +23,6 @@ from evengraph.desk.label_file import (
     UNDO,
     Answers,
     Event,
-    FitEntry,
     LabelFile,
 )
 from evengraph.desk.nodes import DeskNodes
@@ -245,9 +244,8 @@ class Desk:
         if not problem:
             try:
                 method = load_model(job.options.folder)
-                self.file.add_fit(FitEntry(**method.extra_))
-            except (ValueError, OSError) as error:  # someone moved the model or the labels
-                method, problem = None, str(error).rstrip(".")
+            except (ValueError, OSError) as error:  # someone moved the model
+                problem = str(error).rstrip(".")
         self.problem = f"Training failed: {problem}." if problem else ""
         if method is not None:
             self._take(method)
@@ -261,8 +259,7 @@ class Desk:
         with self._lock:
             self.method = method
             self.trained_labels = int(method.extra_.get("labels", 0))
-            fits = self.file.fits()
-            self.model = f"model {fits[-1].number}" if fits else "model"
+            self.model = f"{method.full_title}, trained on {self.trained_labels:,} labels"
 
     def rank(self) -> None:
         """Choose the next nodes, and predict all."""

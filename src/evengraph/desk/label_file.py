@@ -20,6 +20,7 @@ NOTE, CLASS, UNDO = "note", "class", "undo"  # class: one that was added
 ANSWERS = (LABEL, UNKNOWN, DISMISSED)  # the last one of a node that was not undone counts
 HELD_SECONDS = 300.0  # how long a node that somebody looks at is kept from others
 
+# fits is of version 0.2, which reads what this one writes
 TABLES = """
 CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS events (
@@ -64,18 +65,6 @@ class Event:
     created: str = ""  # in UTC
 
 
-@dataclass(frozen=True, kw_only=True)
-class FitEntry:
-    """A model that was trained: on how many labels, and its balanced accuracy on held-out ones."""
-
-    method: str
-    labels: int
-    score: float | None
-    seconds: float
-    number: int = 0
-    created: str = ""
-
-
 class LabelFile:
     """Labels in one SQLite file. Several people and processes may write at the same time.
 
@@ -107,7 +96,10 @@ class LabelFile:
         with self._file.write() as base:
             for event in events:
                 rounded = {name: round(value, 4) for name, value in event.thought.items()}
-                values = vars(event) | {"created": _now(), "thought": json.dumps(rounded)}
+                values = vars(event) | {
+                    "created": datetime.now(UTC).isoformat(timespec="seconds"),
+                    "thought": json.dumps(rounded),
+                }
                 cursor = base.execute(query, [values[name] for name in names])
                 numbers.append(int(cursor.lastrowid or 0))
         return numbers
@@ -132,18 +124,8 @@ class LabelFile:
                 base.execute(insert, (session, node, now))
         return node
 
-    def add_fit(self, fit: FitEntry) -> None:
-        query = "INSERT INTO fits (created, method, labels, score, seconds) VALUES (?, ?, ?, ?, ?)"
-        with self._file.write() as base:
-            base.execute(query, (_now(), fit.method, fit.labels, fit.score, fit.seconds))
 
-    def fits(self) -> list[FitEntry]:
-        query = f"SELECT {', '.join(_FIT)} FROM fits ORDER BY number"
-        with self._file.read() as base:
-            return [FitEntry(**dict(zip(_FIT, row, strict=True))) for row in base.execute(query)]
-
-
-_EVENT, _FIT = ([item.name for item in fields(kind)] for kind in (Event, FitEntry))
+_EVENT = [item.name for item in fields(Event)]
 
 
 def _event(row: Sequence[Any]) -> Event:
@@ -158,10 +140,6 @@ def _event(row: Sequence[Any]) -> Event:
     entries = content.items() if isinstance(content, dict) else ()
     thought = {name: value for name, value in entries if isinstance(value, int | float)}
     return Event(**values | {"thought": thought})
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def read_answers(path: Path, column: str | None) -> dict[str, str]:

@@ -372,20 +372,17 @@ def _progress(desk: Desk, session: Session) -> Markup:
 
 
 def _model(desk: Desk, session: Session) -> Markup:
-    every, enough, fits = desk.options.retrain_every, is_enough(desk.labels()), desk.file.fits()
+    every, enough = desk.options.retrain_every, is_enough(desk.labels())
     if desk.trainer.running:
         state = f"Training {desk.options.method} on {desk.trained_labels:,} labels."
     elif desk.method is None:
         state = "A quick model ranks the queue." if desk.model else "No model yet."
         state += f" Training begins after {every} labels." if every else ""
     else:
-        state = "The saved model."
-        if fits:
-            last = fits[-1]
-            state = f"{last.method}, trained on {last.labels:,} labels"
-            if last.score is not None:
-                state += f", balanced accuracy {last.score:.0f} on those held out in training"
-            state += "."
+        state, score = desk.model, desk.method.extra_.get("score")
+        if isinstance(score, float):
+            state += f", balanced accuracy {score:.0f} on those held out in training"
+        state += "."
         state += f" It is trained again after {desk.labels_to_go()} more." if every else ""
     lines = [tag("p", state)]
     if desk.problem:
