@@ -199,7 +199,7 @@ def test_limits_of_files(tmp_path, monkeypatch, write):
             read_table(write(content, name))
     pd.DataFrame({"a": [1], "b": [2], "c": [3]}).to_parquet(path := tmp_path / "a.parquet")
     monkeypatch.setattr(limits, "MAX_COLUMNS", 2)
-    monkeypatch.setattr(pd, "read_parquet", None)
+    monkeypatch.setattr(parquet.ParquetFile, "read", None)
     with pytest.raises(ValueError, match=r"a\.parquet has 3 columns; a table may have at most 2"):
         read_table(path)
 
@@ -236,6 +236,16 @@ def test_a_small_parquet_file_unpacks_to_little(tmp_path, monkeypatch, column, o
     parquet.write_table(table.slice(0, 10), path, **about)
     if not isinstance(column, pa.ListArray | pa.StructArray):
         assert len(read_table(path)) == 10
+
+
+def test_many_numbers_that_are_missing_unpack_to_little(tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "FREE_BYTES", 2**21)
+    path, column = tmp_path / "t.parquet", pa.nulls(10_000, pa.float64())
+    parquet.write_table(pa.table({f"c{index}": column for index in range(20)}), path)
+    assert read_table(path).shape == (10_000, 20)
+    parquet.write_table(pa.table({f"c{index}": column for index in range(30)}), path)
+    with pytest.raises(ValueError, match=r"t\.parquet unpacks to 2\.3 MiB; .*: save it as CSV"):
+        read_table(path)
 
 
 def test_text_that_unpacks_to_many_rows_or_cells_is_refused(tmp_path, monkeypatch):

@@ -55,7 +55,7 @@ def inspect(
     if to is not None and to.exists() and not to.is_dir():
         raise ValueError(f"--out takes a folder, and {to} is a file.")
     with err.status("inspecting"):
-        arguments, described = _table_arguments(source)
+        arguments, described = _table_arguments(source, described=json or to is not None)
         inspection = inspect_graph(source.graph, hops=hops, **arguments)
     content = inspection.as_dict() | {
         "columns": described,
@@ -95,7 +95,9 @@ def _packed_content(data: str, columns: Columns) -> dict[str, Any] | None:
     return {**inspection, "large": large}
 
 
-def _table_arguments(source: GraphSource) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def _table_arguments(
+    source: GraphSource, *, described: bool
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """The arguments of `inspect_graph` for a user's graph, and every column of its nodes table."""
     from evengraph.inspection.measures import describe_columns
     from evengraph.tables.columns import known_labels, normalize_table
@@ -110,7 +112,7 @@ def _table_arguments(source: GraphSource) -> tuple[dict[str, Any], list[dict[str
         return names, []
     table = normalize_table(table, "nodes")
     table[columns.label] = known_labels(table[columns.label], columns.unlabelled)
-    described = describe_columns(table, columns.label, columns.id, encoder)
+    about = describe_columns(table, columns.label, columns.id, encoder) if described else []
     used = {*encoder.input_columns, columns.label, columns.id}
     table = table[[column for column in table.columns if column in used]].copy()
-    return {"table": table, "label": columns.label, "id": columns.id, **names}, described
+    return {"table": table, "label": columns.label, "id": columns.id, **names}, about

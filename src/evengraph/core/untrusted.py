@@ -26,6 +26,7 @@ NODES_PER_EDGE = 100  # how many more it may name per edge
 FREE_ROWS = 2**21  # rows that any compressed table may have
 ROWS_PER_BYTE = 2  # how many a larger one may have, per byte on disk
 CELLS_PER_BYTE = 100  # how many cells it may have, beyond FREE_VALUES
+NUMBER_BYTES = 8  # what a cell with a number takes in memory
 CELL_BYTES = 32  # what a cell of text takes in memory, besides its characters
 MAX_COLUMNS = 20_000  # columns of a table
 MAX_INTEGER = 2**31 - 1

@@ -22,6 +22,7 @@ from evengraph.core.errors import first_line, one_line_errors
 from evengraph.core.untrusted import (
     CELL_BYTES,
     FREE_BYTES,
+    NUMBER_BYTES,
     LimitError,
     check_columns,
     check_table,
@@ -277,8 +278,10 @@ def _read_json_lines(text: str, path: Path) -> Any:
 
 def _read_parquet(path: Path) -> Any:
     check_parquet(path)
-    with _parquet_errors(path):
-        return pd.read_parquet(path)
+    from pyarrow.parquet import ParquetFile
+
+    with _parquet_errors(path), ParquetFile(path) as file:
+        return file.read().to_pandas()  # as a data set, 20,000 columns would take a GiB of buffers
 
 
 def check_parquet(path: Path) -> None:
@@ -286,7 +289,7 @@ def check_parquet(path: Path) -> None:
 
     Columns of text are read as codes of distinct values, a batch at a time.
     """
-    packed, unpacked = path.stat().st_size, 0
+    packed = path.stat().st_size
     if not packed:
         raise ValueError(f"{path} is empty.")
     from pyarrow import parquet, types
@@ -301,6 +304,8 @@ def check_parquet(path: Path) -> None:
         chunks = [group.column(i) for group in groups for i in range(about.num_columns)]
         fields = about.schema.to_arrow_schema()
         names = [item.name for item in fields if not types.is_primitive(item.type)]
+        unpacked = NUMBER_BYTES * about.num_rows * (len(fields) - len(names))
+        check_unpacked(unpacked, packed, str(path), "save it as CSV, uncompressed")
         texts = {part.path_in_schema for part in chunks if part.physical_type == "BYTE_ARRAY"}
         rows = BATCH
         if shared := [part for part in chunks if "DELTA_BYTE_ARRAY" in part.encodings]:  # no codes
