@@ -41,6 +41,7 @@ from evengraph.inspection.measures import (
 from evengraph.methods import METHODS
 from evengraph.metrics.multiclass import has_rare_class
 from evengraph.metrics.registry import METRICS
+from evengraph.tables.cells import plural
 from evengraph.tables.columns import alike_classes, doubtful_classes
 
 
@@ -326,7 +327,7 @@ def _about_classes(labels: Labels) -> Sentences:
         yield "warning", f"No node of {join_names(missing)} is labelled: no method can learn it."
     if few := {name: count for name, count in counts.items() if 0 < count < FEW_LABELS}:
         low, high = min(few.values()), max(few.values())
-        number = _count(high, "labelled node") if low == high else f"{low} to {high} labelled nodes"
+        number = plural(high, "labelled node") if low == high else f"{low} to {high} labelled nodes"
         has = "has" if len(few) == 1 else "have"
         text = f"{join_names(list(few))} {has} only {number}: scores of so few vary widely between"
         yield "warning", f"{text} runs."
@@ -340,7 +341,7 @@ def _about_classes(labels: Labels) -> Sentences:
             yield "good", f"The classes are balanced: {low:,} to {high:,} labelled nodes."
             return
         ratio = f"{labels.ratio:.0f}" if labels.ratio >= 10 else f"{labels.ratio:.1f}"
-        text = f"The smallest, {_class(smallest)}, has {_count(low, 'labelled node')}, the largest,"
+        text = f"The smallest, {_class(smallest)}, has {plural(low, 'labelled node')}, the largest,"
         text += f" {_class(largest)}, has {high:,}: {ratio.removesuffix('.0')} times as many."
         yield "warning" if labels.ratio >= VERY_IMBALANCED else "note", text
 
@@ -388,7 +389,7 @@ def _about_reach(reach: Reach, labels: Labels) -> Sentences:
     if not reach.nodes:
         return
     hops = min(NEAR_HOPS, reach.hops)
-    near, layers = _count(hops, "hop"), _count(hops, "layer")
+    near, layers = plural(hops, "hop"), plural(hops, "layer")
     shares = zip(far_shares(reach), labels.names, labels.labelled, strict=True)
     worst, name = max(((share, name) for share, name, count in shares if count), key=lambda p: p[0])
     if worst >= OUT_OF_REACH:
@@ -400,7 +401,7 @@ def _about_reach(reach: Reach, labels: Labels) -> Sentences:
         yield "good", f"{text}labelled node of every class."
     if reach.beyond:
         text = f"{percent(reach.beyond / reach.nodes)} of the unlabelled nodes ({reach.beyond:,}) "
-        text += f"are more than {_count(reach.hops, 'hop')} from every labelled node: "
+        text += f"are more than {plural(reach.hops, 'hop')} from every labelled node: "
         yield "note", f"{text}edges hardly help there."
 
 
@@ -426,7 +427,7 @@ def _about_edges(edges: Edges) -> Sentences:
     if edges.repeated:
         yield "note", f"{edges.repeated:,} edges are listed more than once; repeats are ignored."
     if edges.to_itself:
-        yield "note", f"{_count(edges.to_itself, 'self-loop')} ignored."
+        yield "note", f"{plural(edges.to_itself, 'self-loop')} ignored."
     if edges.directed:
         share = percent(edges.one_way / edges.pairs)
         text = f"{share} of the edges are listed in one direction only; this inspection reads them "
@@ -446,7 +447,7 @@ def _about_features(features: Features) -> Sentences:
         yield "note", f"{text} for every node."
     if features.empty_nodes:
         has = "has" if features.empty_nodes == 1 else "have"
-        yield "note", f"{_count(features.empty_nodes, 'node')} {has} only zero features."
+        yield "note", f"{plural(features.empty_nodes, 'node')} {has} only zero features."
 
 
 def _about_duplicates(features: Features, num_nodes: int) -> Sentences:
@@ -481,10 +482,6 @@ def join_names(names: Sequence[str]) -> str:
     if len(quoted) > MOST_LISTED:
         quoted[MOST_LISTED:] = [f"{len(quoted) - MOST_LISTED} more"]
     return " and ".join([", ".join(quoted[:-1]), quoted[-1]] if len(quoted) > 1 else quoted)
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def capitalise(text: str) -> str:

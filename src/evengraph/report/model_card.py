@@ -175,21 +175,12 @@ def _ends(intervals: Mapping[str, Interval | None], name: str) -> str:
 
 def _classes(view: ResultView) -> list[str]:
     """Scores of each class; nothing without test predictions."""
-    rows = class_rows(view)
+    rows = [[row.name, *row.cells] for row in view.classes]
     return ["## Classes", _table(CLASS_HEADS, rows), CLASS_NOTE] if view.confusion else []
 
 
 CLASS_HEADS = ("class", "labels", "test nodes", "precision", "recall", "F1")
 CLASS_NOTE = "In percent with 95% intervals, over the nodes of all test sets."
-
-
-def class_rows(view: ResultView) -> list[list[str]]:
-    """Name, labels, test nodes, precision, recall and F1 of each class, as text."""
-    return [
-        [row.name, integer(row.count), integer(p.size), p.precision, p.recall, p.f1]
-        for row in view.classes
-        for p in [row.pooled]
-    ]
 
 
 def _calibration(extra: Mapping[str, Any]) -> list[str]:

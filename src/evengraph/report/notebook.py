@@ -12,7 +12,7 @@ from evengraph.report.compare_page import comparison_sections
 from evengraph.report.inspect_page import STYLE as INSPECTION
 from evengraph.report.inspect_page import inspection_sections
 from evengraph.report.markup import Markup, integer, join, tag
-from evengraph.report.model_card import CLASS_HEADS, class_rows, tested
+from evengraph.report.model_card import CLASS_HEADS, tested
 from evengraph.report.node_pictures import draw_explanation
 from evengraph.report.page import (
     STYLE,
@@ -56,7 +56,7 @@ def explanation_html(explanation: Mapping[str, Any], ids: Sequence[str]) -> str:
 def model_html(title: str, names: Sequence[str], counts: Sequence[int], extra: Any) -> str:
     """Scores of a model and its classes; `extra` is what its folder holds beside the method."""
     view = tested(extra, names, counts)
-    rows = [table_row(name, row) for name, *row in class_rows(view)]
+    rows = [table_row(row.name, row.cells) for row in view.classes]
     drawn = table("Classes", CLASS_HEADS, rows, "figures")
     said = verdict(view.verdict)
     return _output(section(f"{title}, {integer(sum(counts))} training labels", said, drawn))

@@ -186,13 +186,12 @@ def _precision_recall(view: ResultView) -> Markup:
 
 def _class_scores(view: ResultView) -> Markup:
     """Precision, recall and F1 of each class in all test sets; nothing without predictions."""
-    lines = []
-    for row in view.classes:
-        pooled = row.pooled
-        cells = integer(row.count), integer(pooled.size), pooled.precision, pooled.recall, pooled.f1
-        lines.append(tag("tr", _class_name(row, "row"), *(tag("td", cell) for cell in cells)))
     if not sum(map(sum, view.confusion)):
         return Markup("")
+    lines = [
+        tag("tr", _class_name(row, "row"), *(tag("td", cell) for cell in row.cells))
+        for row in view.classes
+    ]
     decided = "at the threshold" if view.is_two_class else "for the class decided"
     text = f"In percent with 95% intervals, {decided}, over the nodes of all test sets."
     if len(view.runs) > 1:

@@ -166,8 +166,7 @@ def _class_table(result: ResultView) -> Table:
     """Precision and recall of each class in all test sets; of many classes the rarest."""
     table = plain_table(["class"], ["test nodes", "precision, %", "recall, %", "F1, %"])
     for row in [row for row in result.classes if row.pooled.size][-MAX_CLASSES:]:
-        cells = (integer(row.pooled.size), row.pooled.precision, row.pooled.recall, row.pooled.f1)
-        table.add_row(escape(row.name), *cells)
+        table.add_row(escape(row.name), *row.cells[1:])
     return table
 
 

@@ -165,6 +165,12 @@ class ClassScores:
     minority: bool
     pooled: Hits
 
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Training nodes, test nodes, precision, recall and F1."""
+        found = self.pooled
+        return integer(self.count), integer(found.size), found.precision, found.recall, found.f1
+
 
 RANKING = "positive_average_precision"
 IN_USE = " (in use)"  # of a threshold

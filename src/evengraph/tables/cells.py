@@ -69,7 +69,7 @@ def location(table: str, column: Any, row: int | None = None) -> str:
 
 def plural(count: int, noun: str) -> str:
     """`1 edge`, `3 edges`."""
-    return f"{count} {noun}" + ("" if count == 1 else "s")
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 def is_empty(values: Any, words: Collection[str] = ("",)) -> Bools:

@@ -447,13 +447,11 @@ def _parse_lists(values: Any, table: str, separator: str) -> Lists:
         lists = [cell if isinstance(cell, LISTS) else [cell] for cell in cells.to_numpy(object)]
     else:
         lists = text.lists or parse_json(cells) or []
-        if len(lists) < len(cells):
-            for row, cell in zip(rows, cells, strict=True):  # one by one, to find the first error
-                if parse_json([cell]) is None:
-                    shown = cell if len(cell) <= 40 else f"{cell[:37]}..."
-                    where = location(table, values.name, int(row))
-                    raise ValueError(f"{where} holds {shown!r}; expected a list such as [1, 2].")
-            raise ValueError(f"{location(table, values.name)} holds lists that are not JSON.")
+        if len(lists) < len(cells):  # one by one, to find the first error
+            wrong = (place for place, cell in enumerate(cells) if parse_json([cell]) is None)
+            place = next(wrong, 0)
+            where, cell = location(table, values.name, int(rows[place])), short(cells.iloc[place])
+            raise ValueError(f"{where} holds {cell}; expected a list such as [1, 2].")
     lengths = np.fromiter(map(len, lists), dtype=np.int64, count=len(lists))
     arrays = len(lists) and all(isinstance(cell, np.ndarray) for cell in lists)
     items = np.concatenate(lists) if arrays else list(chain.from_iterable(lists))
