@@ -13,7 +13,8 @@ from torch import nn
 from torch.nn.functional import dropout, mse_loss
 
 from evengraph.core.rng import seeded
-from evengraph.training import History, loop, train, train_stepwise
+from evengraph.methods import LabelPropagation
+from evengraph.training import History, loop, train
 from evengraph.training.loop import (
     CHECKSUM,
     LINE_EVERY,
@@ -67,6 +68,13 @@ def kept(module, weights):
     return weights.index(module.weight.item())
 
 
+def in_steps(steps, on_epoch=lambda history: None, **limits):
+    """What is not trained by gradient descent."""
+    method = LabelPropagation(**limits)
+    method.history_, method._callbacks = [], [on_epoch]
+    return method._train_in_steps(steps)
+
+
 @pytest.mark.parametrize(
     ("scores", "limits", "best", "epochs"),
     [
@@ -88,7 +96,7 @@ def test_best_weights_and_buffers_come_back(scores, limits, best, epochs):
     steps = ((torch.tensor(1.0), torch.tensor(score)) for score in scores[: len(weights)])
     if not history.interrupted:  # what is not trained by gradient descent stops alike
         limits = {"max_epochs": 100, "patience": 100} | limits
-        again = train_stepwise(steps, on_epoch=lambda h: seen.append(h.epochs), **limits)
+        again = in_steps(steps, on_epoch=lambda h: seen.append(h.epochs), **limits)
         assert (again.score, again.best_epoch) == (history.score, best)
         assert seen == 2 * list(range(epochs + 1))
 
@@ -100,10 +108,10 @@ def interrupted(score=None):
 
 
 def test_an_interrupt_keeps_what_there_is_and_is_passed_on_if_there_is_nothing():
-    history = train_stepwise(interrupted(0.5), max_epochs=9, patience=9)
+    history = in_steps(interrupted(0.5), max_epochs=9, patience=9)
     assert (history.interrupted, history.score) == (True, [0.5])
     with pytest.raises(KeyboardInterrupt):
-        train_stepwise(interrupted(), max_epochs=9, patience=9)
+        in_steps(interrupted(), max_epochs=9, patience=9)
     with pytest.raises(KeyboardInterrupt):
         run([KeyboardInterrupt()])
 

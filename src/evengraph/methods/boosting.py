@@ -270,10 +270,7 @@ class Boosting(Method):
         return torch.cat([place_columns(graph), found], dim=1)
 
     def _logits(self, graph: Data) -> Tensor:
-        nodes, graph = (
-            torch.arange(graph.num_nodes, device=graph.x.device),
-            without_link_edges(graph),
-        )
+        nodes, graph = torch.arange(graph.num_nodes).to(graph.x.device), without_link_edges(graph)
         return self.tree_logits(lambda columns: self._table(graph, nodes, columns))
 
     def tree_logits(self, read: Callable[[Tensor], Tensor]) -> Tensor:

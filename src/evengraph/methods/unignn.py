@@ -345,8 +345,8 @@ class Inputs(NamedTuple):
     adjacency: Sparse  # D^-1/2 (A + I) D^-1/2, (N, N)
 
 
-# Two-step paths per edge above which `alpha="auto"` is 1. With more, as on CiteSeer (7), PubMed (17)
-# and Computers (174), 1 is as good or better; 2 gains where CiteSeer lacks 60% of its edges (3.5).
+# Two-step paths per edge above which `alpha="auto"` is 1. With more, as on CiteSeer (7), PubMed
+# (17) and Computers (174), 1 is as good or better; on CiteSeer without 60% of its edges (3.5), 2 is.
 MAX_TWO_STEP_PATHS = 5
 
 

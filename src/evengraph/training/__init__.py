@@ -1,5 +1,5 @@
 """The training loop with its progress and checkpoints, and several processes that share it."""
 
-from evengraph.training.loop import Callback, Epoch, History, train, train_stepwise
+from evengraph.training.loop import Callback, Epoch, History, train
 
-__all__ = ["Callback", "Epoch", "History", "train", "train_stepwise"]
+__all__ = ["Callback", "Epoch", "History", "train"]

@@ -16,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from time import monotonic, perf_counter
 from types import FrameType
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -25,7 +25,7 @@ from evengraph.core.files import write_atomic
 from evengraph.core.rng import random_state, restore_random_state
 from evengraph.core.text import make_console
 from evengraph.ops.sparse import has_kernels
-from evengraph.training.ranks import ALONE, Ranks, shared_epoch
+from evengraph.training.ranks import ALONE, Ranks, Stateful, shared_epoch
 
 logger = logging.getLogger(__name__)
 CONTINUED = ("loss", "score", "best_epoch", "first_best_epoch", "best_score")
@@ -181,34 +181,6 @@ def adam(module: nn.Module, learning_rate: float, weight_decay: float) -> torch.
     return torch.optim.Adam(params, lr=learning_rate, fused=True)
 
 
-def train_stepwise(
-    steps: Iterator[tuple[Tensor, Tensor]],
-    *,
-    max_epochs: int,
-    patience: int,
-    on_epoch: Callback | None = None,
-) -> History:
-    """Early stopping for estimators that are not trained by gradient descent, such as trees.
-
-    `steps` yields loss and score before the first step, after it, after the second and so on.
-    """
-    history = History(max_epochs=max_epochs, patience=patience)
-    started = perf_counter()
-    try:
-        for index, (loss, score) in enumerate(steps):
-            history.append(float(loss), float(score))
-            if on_epoch is not None:
-                on_epoch(history)
-            if index == max_epochs or index - history.first_best_epoch > patience:
-                break
-    except KeyboardInterrupt:
-        if not history.loss:
-            raise
-        history.interrupted = True
-    history.seconds = perf_counter() - started
-    return history
-
-
 class Step:
     """One epoch: evaluate the weights, then update them."""
 
@@ -337,17 +309,6 @@ class _BestWeights:
 
 RANDOM = "random"
 CHECKSUM = 32  # bytes of SHA-256, which a checkpoint begins with
-
-
-@runtime_checkable
-class Stateful(Protocol):
-    """What a checkpoint can store."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Tensors, numbers and lists of them, by name."""
-
-    def load_state_dict(self, state: dict[str, Any]) -> Any:
-        """Take what `state_dict` returned."""
 
 
 @dataclass

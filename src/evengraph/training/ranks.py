@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import torch
 import torch.distributed as dist
@@ -260,8 +260,19 @@ class Shard(NamedTuple):
     rows: Tensor  # (..., rows of this process, width)
 
 
-class RowSupply(Protocol):
-    """Where an epoch gets its rows from."""
+@runtime_checkable
+class Stateful(Protocol):
+    """What a checkpoint can store."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Tensors, numbers and lists of them, by name."""
+
+    def load_state_dict(self, state: dict[str, Any]) -> Any:
+        """Take what `state_dict` returned."""
+
+
+class RowSupply(Stateful, Protocol):
+    """Where an epoch gets its rows from; a checkpoint stores how far it has advanced."""
 
     @property
     def task(self) -> Task:
@@ -280,12 +291,6 @@ class RowSupply(Protocol):
 
     def validation(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Rows and labels of this process's validation nodes, block by block."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """How far it has advanced, for a checkpoint."""
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
 
 
 def draw(nodes: Tensor, count: int) -> Tensor:

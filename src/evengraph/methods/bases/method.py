@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache, partial
 from pathlib import Path
+from time import perf_counter
 from types import UnionType
 from typing import (
     Any,
@@ -59,7 +60,7 @@ from evengraph.ops.features import (
     find_signatures,
     matching_signatures,
 )
-from evengraph.training import Callback, Epoch, History, train, train_stepwise
+from evengraph.training import Callback, Epoch, History, train
 from evengraph.training.loop import Checkpoint, epoch_bar
 from evengraph.training.ranks import ALONE, Ranks
 
@@ -329,11 +330,25 @@ class Method(ABC):
     def _train_in_steps(
         self, steps: Iterator[tuple[Tensor, Tensor]], patience: int | None = None
     ) -> History:
-        """Early stopping for estimators that are not trained by gradient descent."""
+        """Early stopping for estimators that are not trained by gradient descent, such as trees.
+
+        `steps` yields loss and score before the first step, after it, after the second and so on.
+        """
         patience = self.patience if patience is None else patience
-        limits = {"max_epochs": self.max_epochs, "patience": patience}
-        self.history_.append(train_stepwise(steps, on_epoch=self._report_epoch, **limits))
-        return self.history_[-1]
+        history, started = History(max_epochs=self.max_epochs, patience=patience), perf_counter()
+        try:
+            for index, (loss, score) in enumerate(steps):
+                history.append(float(loss), float(score))
+                self._report_epoch(history)
+                if index == self.max_epochs or index - history.first_best_epoch > patience:
+                    break
+        except KeyboardInterrupt:
+            if not history.loss:
+                raise
+            history.interrupted = True
+        history.seconds = perf_counter() - started
+        self.history_.append(history)
+        return history
 
     def _report_epoch(self, history: History) -> None:
         """Call the progress bar and the caller's function after an epoch."""
