@@ -128,11 +128,7 @@ class Display(ExitStack):
             names = "positive_average_precision", "balanced_accuracy"
             name = next(name for name in names if result.metrics.get(name) is not None)
             score = f"{METRICS[name].short} {result.metrics[name]:.1f}"
-            stage = f" (of the main one of {result.stages} stages)" if result.stages > 1 else ""
-            epochs = f"best epoch {result.best_epoch} of {result.epochs}{stage}, "
-            if result.summary or not result.stages:  # of a choice, epochs say little
-                epochs = ""
-            err.print(f"seed {result.seed}: {score}, {epochs}{result.seconds:.0f} s")
+            err.print(f"seed {result.seed}: {score}, {result.seconds:.0f} s")
             for note in result.notes or []:
                 err.print(f"[dim]{escape(note)}[/]")
         elif not err.is_terminal:
@@ -142,9 +138,7 @@ class Display(ExitStack):
 
 def _announce(plan: RunPlan, presets: Mapping[str, Mapping[str, Any]] | None, device: str) -> None:
     """Print what is about to be trained, on which splits, with which parameters."""
-    from evengraph.methods import Method
     from evengraph.methods.bases.method import describe_use
-    from evengraph.pipeline.parameters import PAPER
 
     methods = plan.methods.values()
     titles = escape(", ".join(method.full_title for method in methods))
@@ -160,11 +154,6 @@ def _announce(plan: RunPlan, presets: Mapping[str, Mapping[str, Any]] | None, de
             of = f" of {method.full_title}" if plan.several else ""
             what = f"Parameters{of} for this setting"
             notes.append(f"{what}: {', '.join(used)} (--no-preset for the defaults).")
-    if presets is None and all(method.patience == Method.patience for method in methods):
-        notes.append(
-            f"Training stops after {Method.patience} epochs without a better validation score; the "
-            f"paper uses {PAPER['patience']} (--set patience={PAPER['patience']})."
-        )
     notes += [note for method in methods for note in describe_use(method, plan.graph)]
     print_notes(dict.fromkeys(notes))
 

@@ -433,11 +433,6 @@ def mark_of(packed: PackedGraph) -> str:
     return f"{file.st_ino} {file.st_ctime_ns}"
 
 
-def disk_methods() -> list[str]:
-    """Names of the methods that graphs on disk can be used with."""
-    return [name for name, kind in METHODS.items() if kind in (Chooser, *LEARNERS)]
-
-
 def learner_of(method: Method, space: Workspace) -> Learner[Any]:
     """The adapter of a method; raises ValueError if it needs the whole graph in memory."""
     check_method(method)
@@ -446,10 +441,12 @@ def learner_of(method: Method, space: Workspace) -> Learner[Any]:
 
 def check_method(method: Method) -> None:
     """Raise ValueError for a method that needs the whole graph in memory."""
-    if type(method) not in (Chooser, *LEARNERS):
+    kinds = (Chooser, *LEARNERS)
+    if type(method) not in kinds:
+        names = ", ".join(name for name, kind in METHODS.items() if kind in kinds)
         raise ValueError(
             f"{method.title} needs the whole graph in memory; for a graph on disk use one of "
-            f"{', '.join(disk_methods())}."
+            f"{names}."
         )
 
 
