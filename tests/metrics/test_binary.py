@@ -221,7 +221,9 @@ def test_an_outcome_in_words_with_intervals():
         "finds 14 of 18 nodes of class fraud (55% to 91%); 14 of 40 alarms are right (22% to 50%)"
     )
     assert f"; it costs 226 ({low:,.0f} to {high:,.0f})" in outcome.words("fraud", Costs(50, 1))
-    assert Outcome(1.0, 900, 18, 0, 0).words("fraud").endswith("0 of 0 alarms are right")
+    assert Outcome(1.0, 900, 18, 0, 0).words("fraud").endswith("; it raises no alarm")
+    words = "has no node of class fraud to find; it raises no alarm"
+    assert Outcome(1.0, 900, 0, 0, 0).words("fraud") == words
 
 
 @pytest.mark.parametrize("wanted", [0.8, 0.95])

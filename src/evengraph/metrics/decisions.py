@@ -137,7 +137,9 @@ class Outcome(NamedTuple):
             for ends in (share_interval(self.found, n) for n in (self.positives, self.flagged))
         ]
         text = f"finds {found} of {positives} nodes of class {name}{ends[0]}; "
-        text += f"{found} of {flagged} alarms {'is' if found == '1' else 'are'} right{ends[1]}"
+        text = text if positives != "0" else f"has no node of class {name} to find; "
+        right = f"{found} of {flagged} alarms {'is' if found == '1' else 'are'} right{ends[1]}"
+        text += right if flagged != "0" else "it raises no alarm"
         if costs is not None:
             value, between = self.cost(costs)
             text += f"; it costs {value:,.0f}"
