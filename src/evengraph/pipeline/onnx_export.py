@@ -208,10 +208,10 @@ def onnx_inputs(method: Method, graph: Data) -> dict[str, NDArray[np.float32]]:
     """What the exported file takes for the nodes of a graph, by name, (N, width) each."""
     rows = {}
     for one, model, _, names in _parts(method)[0]:
-        if one.uses_labels and not len(one._known_labels(graph)[0]):
+        if one.uses_labels and not one.recognises(graph):  # the file votes and calibrates with it
             raise ValueError(
-                f"{one.full_title} needs labelled nodes of training, and the graph has none: add "
-                "new nodes to the known graph, or export a model that needs no labels."
+                f"{one.full_title} needs labelled nodes of training, and the graph has fewer than "
+                "half of them: add new nodes to the known graph, or export a model that needs none."
             )
         for name, table in model.rows(model_input(one, graph)).items():
             rows[names[name]] = np.ascontiguousarray(table.float().cpu().numpy())
