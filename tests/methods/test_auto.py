@@ -12,7 +12,7 @@ from torch.nn.functional import one_hot
 
 from evengraph.core.rng import generator
 from evengraph.core.task import folds
-from evengraph.methods import METHODS, Auto
+from evengraph.methods import METHODS, Auto, DoubleBalancing
 from evengraph.methods import auto as module
 from evengraph.methods.auto import Race, portfolio
 from evengraph.methods.bases.method import Committee, Method
@@ -371,6 +371,18 @@ def test_every_declared_setting_is_a_candidate_with_and_without_the_graph():
     method = Auto(max_epochs=6, patience=6).fit(task, seed=0)
     assert {stage.stage for stage in method.history_} == set(names)
     assert all(stage.max_epochs <= 6 and stage.patience <= 6 for stage in method.history_)
+
+
+def test_networks_of_whole_graphs_are_tried_where_no_class_is_rare_and_the_graph_is_small(
+    monkeypatch,
+):
+    tried = []
+    monkeypatch.setattr(Auto, "choose", lambda self, task, methods: tried.append(methods))
+    rare = task_with(60, 6)
+    for task, largest, found in ((MANY, 2**20, True), (MANY, 9, False), (rare, 2**20, False)):
+        monkeypatch.setattr(module, "LARGEST", largest)
+        Auto()._fit(task)
+        assert any(isinstance(one, DoubleBalancing) for one in tried.pop()) == found
 
 
 def test_given_parameters_replace_those_of_the_portfolio():

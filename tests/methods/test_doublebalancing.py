@@ -1,6 +1,9 @@
 """Double Balancing: without pseudo-labels it is two plain convolutions, of any kind."""
 
+from dataclasses import replace
+
 import pytest
+import torch
 from oracles import check_losses, dense_conv, dense_propagation, labelled
 from torch.nn.functional import cross_entropy
 
@@ -22,6 +25,16 @@ def test_without_pseudo_labels_it_is_two_convolutions_and_balanced_softmax(how):
         return cross_entropy(logits[nodes] + task.class_counts.double().log(), labels)
 
     check_losses(DoubleBalancing(max_epochs=6, **fields), task, first.net_, loss)
+
+
+def test_without_early_stopping_the_last_weights_stay_whatever_is_held_out():
+    task, short = small_task(), {"max_epochs": 5, "stop_early": False}
+    method = DoubleBalancing(**short).fit(task, seed=0)
+    (history,) = method.history_
+    assert history.epochs == history.best_epoch == 5
+    assert 0 < history.best_score <= 1
+    other = DoubleBalancing(**short).fit(replace(task, val=task.test, test=task.val), seed=0)
+    assert torch.equal(method.predict_proba(task.graph), other.predict_proba(task.graph))
 
 
 @pytest.mark.parametrize(

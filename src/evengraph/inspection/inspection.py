@@ -39,6 +39,7 @@ from evengraph.inspection.measures import (
     read_edges,
 )
 from evengraph.methods import METHODS
+from evengraph.methods.bases.network import NetworkMethod
 from evengraph.metrics.multiclass import has_rare_class
 from evengraph.metrics.registry import METRICS
 from evengraph.tables.cells import plural
@@ -521,7 +522,10 @@ def recommend(inspection: Inspection) -> tuple[str, ...]:
     elif imbalanced or far:
         reasons = ["classes are imbalanced"] * imbalanced
         reasons += ["many nodes are far from labels"] * far
-        *titles, last = [kind.title for kind in METHODS.values() if kind.portfolio]
+        tried = [kind for kind in METHODS.values() if kind.portfolio]
+        if has_rare_class(labels.labelled):
+            tried = [kind for kind in tried if not issubclass(kind, NetworkMethod)]
+        *titles, last = [kind.title for kind in tried]
         sentences.append(
             f"{capitalise(' and '.join(reasons))}: use the default, which selects among "
             f"{', '.join(titles)} and {last}, or compare them with {BASELINE}."

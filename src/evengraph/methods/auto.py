@@ -18,8 +18,10 @@ from evengraph.core.rng import generator
 from evengraph.core.schema import read
 from evengraph.core.task import Task, folds
 from evengraph.methods.bases.method import Committee, Method, pack_method, reset, restore_method
+from evengraph.methods.bases.network import NetworkMethod
 from evengraph.methods.bases.saving import Description
 from evengraph.metrics.evaluation import Validation
+from evengraph.metrics.multiclass import has_rare_class
 from evengraph.metrics.registry import METRICS, comparable_metrics
 from evengraph.ops.context import GraphState
 from evengraph.training import Callback, History
@@ -32,6 +34,7 @@ SURE = 3.0  # the same for one that gets no further folds
 ENOUGH = 10  # held-out nodes of the rarest class that can end a candidate
 PERFECT = 0.999  # score that leaves nothing to gain
 TRUST = 6.0  # weight of tables over hops where a class is rare; others have 1
+LARGEST = 2**20  # entries of a graph up to which networks that see all of it are worth their time
 MIN_SHARE = 0.05  # of an average; less is not worth the time that predictions take
 CERTAIN = 2.0  # standard errors from which on a difference is called one
 NO_HELP = "The graph does not help"
@@ -45,13 +48,14 @@ class Auto(Method):
     """Fit several models to folds of the labels, and average those that are close to the best.
 
     The candidates are those that methods declare (`Method.portfolio`): label propagation, logistic
-    regression and trees with and without the graph, and the two views of Unison. Each fold holds
-    out a part of the labels and learns from all others; so every label is learnt from, and every
-    label is predicted by models that have not seen it. Candidates are compared on these held-out
-    predictions of all labels. One that is one standard error of the difference behind the best has
-    1/e of its weight in the average; beyond two it is rejected. The average contains the models of
-    all folds. `summary_` says in at most three lines what was selected, what was rejected, and
-    whether the graph helps.
+    regression and trees with and without the graph, the two views of Unison and, unless one of two
+    classes is rare or the graph is large, Double Balancing on GraphSAGE. Each fold holds out a part
+    of the labels and learns from all others; so every label is learnt from, and every label is
+    predicted by models that have not seen it. Candidates are compared on these held-out predictions
+    of all labels. One that is one standard error of the difference behind the best has 1/e of its
+    weight in the average; beyond two it is rejected. The average contains the models of all folds.
+    `summary_` says in at most three lines what was selected, what was rejected, and whether the
+    graph helps.
 
     Candidates whose cost hardly grows with labels and features come first; where a class is rare,
     tables over hops come before networks, as they count most. Any goes on to the next fold unless
@@ -125,6 +129,9 @@ class Auto(Method):
 
     def _fit(self, task: Task) -> None:
         methods = list(portfolio(task.graph, names=self.names).values())
+        rare = has_rare_class(all_counts(task).tolist())
+        if not self.names and (rare or entries(task.graph) > LARGEST):
+            methods = [one for one in methods if not isinstance(one, NetworkMethod)]
         if not has_edges(task.graph):
             methods = [one for one in methods if not one.uses_graph] or methods
         self.choose(task, methods)
@@ -143,7 +150,7 @@ class Auto(Method):
         self.summary_ = race.summary(weights)
 
     def _race(self, task: Task, seed: int, disk: Fitter | None = None) -> Race:
-        counts = task.class_counts + torch.tensor(task.val_counts).to(task.class_counts)
+        counts = all_counts(task)
         fewest = int(counts[counts > 0].min())
         number = self.folds or (FOLDS if fewest < MANY else MANY_FOLDS)
         number = 1 if task.published else min(number, int(counts.sum()) // 2)
@@ -601,6 +608,16 @@ class Race:
             f"Whether the graph helps is unclear: {scores}, which {nodes:,} validation nodes "
             "cannot tell apart."
         )
+
+
+def all_counts(task: Task) -> Tensor:
+    """Labels of each class, those for validation included, (C,)."""
+    return task.class_counts + torch.tensor(task.val_counts).to(task.class_counts)
+
+
+def entries(graph: Data) -> int:
+    """Features that are not zero, and edges: the work of an epoch on the whole graph."""
+    return int(graph.x.count_nonzero()) + int(graph.num_edges)
 
 
 def has_edges(graph: Data) -> bool:
