@@ -346,7 +346,7 @@ class Inputs(NamedTuple):
 
 
 # Two-step paths per edge above which `alpha="auto"` is 1. With more, as on CiteSeer (7), PubMed
-# (17) and Computers (174), 1 is as good or better; on CiteSeer without 60% of its edges (3.5), 2 is.
+# (17) and Computers (174), 1 is as good or better; 2 is on CiteSeer without 60% of its edges (3.5).
 MAX_TWO_STEP_PATHS = 5
 
 
