@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 import evengraph as eg
+from evengraph.fast.unignn import inputs_and_clusters
 
 FOLDER = Path(__file__).parent / "figures"
 # Okabe and Ito's palette, which most colour-blind people can tell apart
@@ -168,8 +169,10 @@ def draw_clusters(plt: Any, task: eg.Task, model: eg.UniGNN, name: str) -> Any:
     """Embeddings in the plane: by class, and clusters that labelled nodes of rare ones are in."""
     from sklearn.manifold import TSNE
 
-    embeddings, clusters = model.embeddings()
-    assert clusters is not None
+    net, inputs, find = inputs_and_clusters(model, task.graph)
+    with torch.no_grad():
+        embeddings = net.embed(net.first_layer(inputs, find), inputs, find)
+    clusters = net.get_buffer(f"clusters_{model.layers - 1}")
     counts = task.class_counts
     rare = [label for label in range(task.num_classes) if counts[label] < counts.max()][:3]
     sizes = torch.bincount(clusters)[clusters]
