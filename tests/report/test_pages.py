@@ -147,14 +147,9 @@ def test_many_classes_many_seeds_and_long_histories_stay_light(parse):
     assert "more than 300 classes is not drawn" in render_page(result)
 
 
-def test_without_errors_or_a_matrix_none_are_listed(parse):
+def test_without_a_matrix_that_is_said():
     result = make_result(["common", "rare"], classes=2, rare=1, seeds=(1,), epochs=1, paper=False)
-    (run,) = result["runs"]
-    run["confusion_matrix"] = [[3, 1], [0, 9]]
-    assert len(parse(render_page(result)).all("aside")) == 1
-    run["confusion_matrix"] = [[3, 0], [0, 9]]
-    assert not parse(render_page(result)).all("aside")
-    run["confusion_matrix"] = []
+    result["runs"][0]["confusion_matrix"] = []
     assert "no confusion matrix" in render_page(result)
 
 

@@ -50,9 +50,7 @@ class NamedGraph:
         return _load_once(self.name)
 
 
-@cache
-def _load_once(name: str) -> Data:
-    return load(name)
+_load_once = cache(load)
 
 
 class LoadedGraph:

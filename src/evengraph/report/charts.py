@@ -84,7 +84,6 @@ def line_plot(
     rows: Sequence[tuple[float, str]],
     columns: Sequence[tuple[float, str]],
     axis: str,
-    kind: str = "curves",
 ) -> Markup:
     """Draw lines from `curve` over labelled axes; marks keep their shape when it is stretched.
 
@@ -103,7 +102,7 @@ def line_plot(
         "svg", *lines, width="100%", height="100%", viewBox="0 0 1000 1000",
         preserveAspectRatio="none",
     )  # fmt: skip
-    picture = tag("svg", *axes, stretched, *marks, class_=kind, role="img", aria_label=label)
+    picture = tag("svg", *axes, stretched, *marks, class_="curves", role="img", aria_label=label)
     name = tag("p", axis, class_="axis-name", aria_hidden="true")
     return join((tag("div", picture, class_="plot"), name))
 
@@ -128,9 +127,9 @@ def _upright(x: Attribute, kind: str, *, y1: Attribute = None, y2: Attribute = "
     return tag("line", x1=x, x2=x, y1=y1, y2=y2, class_=kind)
 
 
-def _picture(label: str, *marks: Markup, kind: str = "row") -> Markup:
+def _picture(label: str, *marks: Markup) -> Markup:
     # the title is the tooltip, the label is read aloud
-    return tag("svg", tag("title", label), *marks, class_=kind, role="img", aria_label=label)
+    return tag("svg", tag("title", label), *marks, class_="row", role="img", aria_label=label)
 
 
 Interval = tuple[float, float]

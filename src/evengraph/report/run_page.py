@@ -207,7 +207,7 @@ def _class_name(row: ClassScores, scope: str) -> Markup:
 
 
 def _confusion(view: ResultView) -> Markup:
-    """Confusion matrix summed over seeds, and the most frequent errors."""
+    """Confusion matrix summed over seeds."""
     rows = view.classes
     counts = view.confusion if len(rows) <= MOST_CLASSES else []
     if not counts:
@@ -220,7 +220,7 @@ def _confusion(view: ResultView) -> Markup:
     intro = tag("p", text, " An empty cell is zero." if dense else "")
     ramp = tag("div", "0%", tag("i"), "100% of the true class", class_="ramp", aria_hidden="true")
     corner = tag("td", tag("span", "true ↓"), tag("span", "predicted →"), class_="corner")
-    lines, errors = [], []
+    lines = []
     for true, line in zip(rows, counts, strict=True):
         cells = [_class_name(true, "row")]
         for guess, count, share in zip(rows, line, shares(line), strict=True):
@@ -231,21 +231,11 @@ def _confusion(view: ResultView) -> Markup:
             title = f"{true.name}, predicted as {guess.name}: {of}"
             text = "" if dense and count == 0 else integer(count)
             cells.append(tag("td", text, **share_of, title=title))
-            if share > 0 and guess is not true:
-                errors.append((share, true, guess))
         lines.append(tag("tr", *cells))
     heads = [corner, *(_class_name(row, "col") for row in rows)]
     kind = "matrix dense" if dense else "matrix"
     matrix = page.table("Confusion matrix, counts of test nodes", heads, lines, kind)
-    worst = []  # sorting is stable, so equal shares stay in the order of the page
-    for share, true, guess in sorted(errors, key=lambda error: -error[0])[:5]:
-        names = tag("span", tag("b", true.name), " predicted as ", guess.name)
-        rare = "rare" if true.minority else None
-        worst.append(tag("li", names, tag("b", percentage(share, 1)), class_=rare))
-    heading = tag("h3", "Most frequent errors, share of the true class")
-    aside = [tag("aside", heading, tag("ol", *worst, class_="mixed"))] if worst else []
-    both = tag("div", matrix, *aside, class_="beside")
-    return page.section("Confusion matrix", intro, both, ramp, kind="long" if dense else None)
+    return page.section("Confusion matrix", intro, matrix, ramp, kind="long" if dense else None)
 
 
 def _seeds(view: ResultView) -> Markup:

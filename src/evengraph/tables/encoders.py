@@ -308,8 +308,6 @@ class Category:
     @classmethod
     def fit(cls, values: Any, table: str) -> Self:
         """Find the common values."""
-        from sklearn.preprocessing import OneHotEncoder
-
         codes, names = distinct_names(values[~is_empty(values)])
         distinct = len(names)
         if distinct == len(codes) > 1:
@@ -319,15 +317,15 @@ class Category:
         if distinct == 1 and len(codes) == len(values):
             raise UselessColumnError("it is constant")
         least = MIN_FREQUENCY_OF_FEW if distinct <= FEW_VALUES else MIN_FREQUENCY
-        encoder = OneHotEncoder(min_frequency=least, max_categories=MAX_CATEGORIES)
-        order = np.argsort(names)  # numbers in the order of the names are sorted faster than names
-        encoder.fit(np.argsort(order)[codes][:, None])
-        infrequent = encoder.infrequent_categories_[0]
-        rare = set() if infrequent is None else set(infrequent)
-        common = tuple(str(names[order[i]]) for i in encoder.categories_[0] if i not in rare)
+        order = np.argsort(names)
+        counts = np.bincount(codes, minlength=distinct)[order]
+        rare = counts < least
+        if (~rare).sum() >= MAX_CATEGORIES:  # one feature is that of all rare ones
+            rare[np.argsort(counts, kind="stable")[: 1 - MAX_CATEGORIES]] = True
+        common = tuple(str(name) for name in names[order[~rare]])
         if not common and distinct > 1:
             raise UselessColumnError(f"none of its {distinct} values occurs {least} times")
-        return cls(column=str(values.name), common=common, rare=bool(rare))
+        return cls(column=str(values.name), common=common, rare=bool(rare.any()))
 
     @property
     def names(self) -> tuple[str, ...]:
