@@ -26,6 +26,7 @@ from evengraph.pipeline.parameters import (
 )
 from evengraph.splits import SPLITS
 
+MOST_VALUES = 10_000  # of one parameter
 MOST_RUNS = 1_000_000  # of an experiment: a line of its file can stand for billions
 MOST_PARTS = 100  # of a dotted key: to parse one takes memory that grows with their square
 MOST_QUOTED_PARTS = 10  # between which the others are counted
@@ -246,6 +247,8 @@ def _check_values(kind: type[Method], table: Mapping[str, Sequence[Any]], *path:
             check_field(kind, name)
             if not values:
                 raise ValueError(f"{name} must be a list of values")
+            if len(values) > MOST_VALUES:  # before each of them makes a method
+                raise ValueError(f"{name} must be at most {MOST_VALUES} values, got {len(values)}")
             for option in values:
                 check_type(kind, name, option)
                 kind(**renamed_params(kind, {name: option}))
