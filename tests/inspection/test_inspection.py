@@ -88,7 +88,6 @@ def test_edges_against_sets(found):
     arcs = list(zip(*edge_index.tolist(), strict=True))
     pairs = {tuple(sorted(arc)) for arc in arcs if arc[0] != arc[1]}
     assert {tuple(pair) for pair in neighbours.pairs.T.tolist()} == pairs
-    assert edges.listed == len(arcs)
     assert edges.pairs == len(pairs) == count_edges(edge_index, num_nodes)
     assert edges.repeated == len(arcs) - len(set(arcs))
     assert edges.to_itself == sum(a == b for a, b in arcs)
@@ -520,7 +519,7 @@ GRAPH = Inspection(
         per_class=(0.9, 0.5),
         neighbours=(900, 100),
     ),
-    edges=Edges(listed=4000, pairs=2000, repeated=0, to_itself=0, one_way=0, directed=False),
+    edges=Edges(pairs=2000, repeated=0, to_itself=0, one_way=0, directed=False),
     degrees=Degrees(
         median=3, mean=4.0, largest=50, isolated=0, isolated_share=0.0, bins=((1, 1, 1000),)
     ),

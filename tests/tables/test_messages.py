@@ -121,6 +121,8 @@ CASES = [
     (file("t.csv.gz", gzip.compress(b"id,n\n" * 99)[:-9]), "cannot be unpacked"),
     (file("t.jsonl", '{"a": 1}\n{"a": \n'), "t.jsonl, line 2 is not JSON"),
     (file("t.jsonl", '{"a": 1}\n[1]\n'), "line 2 must be an object"),
+    (file("t.jsonl", '{"a": "\\ud800"}'), "line 1 is not JSON: ... surrogates not allowed"),
+    (file("t.jsonl", '{"a": ' + "[" * 10**5), "line 1 is not JSON: ... recursion"),
     (file("t.parquet", ""), "t.parquet is empty."),
     (file("t.parquet", "id,n\n"), "t.parquet cannot be read as Parquet"),
     (file("t.xlsx", "PK"), "t.xlsx is a spreadsheet; save its sheet as CSV"),

@@ -38,7 +38,6 @@ class Neighbours:
 class Edges:
     """How the edges are listed."""
 
-    listed: int  # columns of edge_index
     pairs: int  # distinct pairs of different nodes, in either direction
     repeated: int  # repeats of an earlier edge in the same direction
     to_itself: int  # self-loops
@@ -91,7 +90,6 @@ def read_edges(edge_index: Ints, num_nodes: int) -> tuple[Neighbours, Edges]:
     indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=num_nodes))])
     one_way = 2 * len(keys) - len(first)  # a pair listed in both directions has two arcs
     edges = Edges(
-        listed=source.size,
         pairs=len(keys),
         repeated=source.size - len(arcs),
         to_itself=int((source == target).sum()),

@@ -245,27 +245,16 @@ def _with_decimal_points(values: Any) -> Any:
     return values.str.replace(",", ".")
 
 
-def _parse_json(text: str) -> Any:
-    """Parse JSON; everything that is wrong with it is a ValueError of one line."""
-    try:
-        content = json.loads(text)
-        if SURROGATE.search(text):
-            json.dumps(content, ensure_ascii=False).encode()
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-    except UnicodeEncodeError:
-        raise ValueError("half of a surrogate pair is no character") from None
-    return content
-
-
 def _read_json_lines(text: str, path: Path) -> Any:
     rows = []
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         try:
-            row = _parse_json(line)
-        except ValueError as error:
+            row = json.loads(line)
+            if SURROGATE.search(line):
+                json.dumps(row, ensure_ascii=False).encode()
+        except (ValueError, RecursionError) as error:  # the one of encode is a ValueError
             raise ValueError(f"{path}, line {number} is not JSON: {first_line(error)}.") from None
         if not isinstance(row, dict):
             raise ValueError(
