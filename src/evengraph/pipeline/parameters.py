@@ -41,7 +41,7 @@ def parse_seeds(text: str) -> list[int]:
     for part in text.split(","):
         match = re.fullmatch(rf"\s*({NUMBER})\s*(?:-\s*({NUMBER})\s*)?", part)
         if match is None:
-            example = "whole numbers such as 5,6,7 or 5-24"
+            example = "whole numbers below 2^32, such as 5,6,7 or 5-24"
             raise ValueError(f"seeds must be {example}, got {short(text)}.")
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first:
