@@ -3,6 +3,7 @@
 import json
 
 from command_line import COLUMNS, call, read, write
+from evengraph.methods import Method
 
 
 def test_tables_get_nodes_with_reasons_and_a_curve(shop, capsys):
@@ -17,7 +18,10 @@ def test_tables_get_nodes_with_reasons_and_a_curve(shop, capsys):
     assert all(row["reason"] and row["predicted"] in ("fraud", "honest", "shop") for row in rows)
 
 
-def test_a_model_suggests_with_its_own_predictions(model, capsys):
+def test_a_model_suggests_with_its_own_predictions(model, capsys, monkeypatch):
+    predict = Method.predict_proba
+    loud = lambda *arguments: print("a plugin") or predict(*arguments)  # noqa: E731
+    monkeypatch.setattr(Method, "predict_proba", loud)
     assert call("suggest", "model", "--budget", "2", "--json") == 0
     content = json.loads(capsys.readouterr().out)
     assert len(content["nodes"]) == 2

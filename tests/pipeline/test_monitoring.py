@@ -11,6 +11,7 @@ import torch
 
 import evengraph as eg
 from command_line import call
+from evengraph.methods import Method
 from evengraph.metrics.significance import share_interval
 from evengraph.pipeline.predictions import _advice, monitor, read_labels
 
@@ -99,7 +100,7 @@ def test_numbers_as_times_make_periods(model):
     assert sum(one["nodes"] for one in found["periods"]) == 100
 
 
-def test_the_command_writes_a_page(model, tmp_path, capsys):
+def test_the_command_writes_a_page(model, tmp_path, capsys, monkeypatch):
     model.save(tmp_path / "model")
     nodes, edges, kind = tables(80, first=5000)
     (tmp_path / "new").mkdir()
@@ -115,6 +116,9 @@ def test_the_command_writes_a_page(model, tmp_path, capsys):
     assert "Labels that came back" in page
     ElementTree.fromstring(page[page.index("<main") : page.index("</main>") + 7])
     stored = json.loads((tmp_path / "look" / "monitor.json").read_text())
+    predict = Method.predict_proba
+    loud = lambda *arguments: print("a plugin") or predict(*arguments)  # noqa: E731
+    monkeypatch.setattr(Method, "predict_proba", loud)
     assert call(*words, "--time", "seen", "--json") == 0
     assert json.loads(capsys.readouterr().out)["labels"]["words"] == stored["labels"]["words"]
     for wrong in (["--time", "when"], ["--label", "class"]):

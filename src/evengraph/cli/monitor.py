@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import redirect_stdout
 from json import dumps
 from pathlib import Path
 from typing import Annotated, Any
@@ -54,7 +56,7 @@ def monitor(
     back = None if labels is None else read_labels(labels, columns.id, label or columns.label)
     if back is not None and table_model.info.decision is None:
         raise ValueError("--labels needs a model of two classes, which flags nodes.")
-    with err.status("predicting"):
+    with err.status("predicting"), redirect_stdout(sys.stderr):  # a plugin may print
         content = monitor(table_model, new, times=times, labels=back)
     if json:
         out.print(dumps(content, indent=1), soft_wrap=True, markup=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from dataclasses import asdict
 from getpass import getuser
 from json import dumps
@@ -67,7 +67,7 @@ def suggest(
         check_folder(to.parent)
     with err.status(f"reading {escape(data)}"):
         pool = Pool.open(data, known=known, classes=_split(classes), **split_lists(columns))
-    with err.status("choosing"):
+    with err.status("choosing"), redirect_stdout(sys.stderr):  # a plugin may print
         found = suggest(pool, budget, strategy, seed=seed)
         expected = learning_curve(pool, seed=seed)
     if to is not None:
