@@ -420,6 +420,10 @@ def decided(**curve):
         (decided(points=None), "decision.curve.points must .* got None"),
         ({"sets": [[0.5], ["a"]]}, r"extra.sets\[1\]\[0\] must .* got 'a'"),
         ({"sets": [[0.5]]}, "sets must have 2 entries, got 1"),
+        (
+            {"sets": [[0.5]] * 2, "calibrator": {**STORED["calibrator"], "counts": []}},
+            "sets need the counts of a calibrator",
+        ),
         ({"calibrator": {**STORED["calibrator"], "counts": [3]}}, "calibrator.counts must have 2"),
         ({"columns": STORED["columns"] | {"relations": [{"a": 1}]}}, r"relations\[0\] must"),
         ({"flag": {"class": 1.5, "from": 0.5}}, "decision.positive must .* got 1.5"),

@@ -251,6 +251,8 @@ def test_hetero_data_is_read_as_tables_and_predicted_as_frames():
           "uses": lambda _: pd.DataFrame({"a": range(20), "b": range(20)})},
          "Column 'a' of uses fits the ids of nodes and devices; call it like one of them"),
         ({"accounts": lambda t: t.assign(uses=1)}, "has a column 'uses', a name of features"),
+        ({"devices": lambda t: pd.concat([t, t])}, "device.* has no column of distinct values"),
+        ({"devices": lambda t: pd.concat([t, t + " "])}, "device.* has no column of distinct"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused_in_one_line(change, message):

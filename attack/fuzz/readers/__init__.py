@@ -3,6 +3,7 @@
 from attack.fuzz.readers.array_files import Npz, Torch
 from attack.fuzz.readers.base import Reader as Reader
 from attack.fuzz.readers.experiments import Spec, StoreFile
+from attack.fuzz.readers.linked import Calibration, Kinds, Links
 from attack.fuzz.readers.models import Model
 from attack.fuzz.readers.packed import Cache, Packed
 from attack.fuzz.readers.requests import Request
@@ -19,11 +20,14 @@ READERS = {
         Gzip,
         Parquet,
         Graphml,
+        Links,
+        Kinds,
         Packed,
         Cache,
         Spec,
         Model,
         Schemas,
+        Calibration,
         StoreFile,
         Request,
     )

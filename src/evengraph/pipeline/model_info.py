@@ -421,6 +421,8 @@ class ModelInfo:
             calibrator, decision = one.calibrator or Calibrator(), one.decision or Decision(0, 0)
             if decision.positive >= num_classes:
                 raise SchemaError(f"must be below {num_classes}", f"{place}decision.positive")
+            if one.sets and not calibrator.counts:
+                raise SchemaError("need the counts of a calibrator", f"{place}sets")
             if decision.curve and not decision.curve.counts_nodes:
                 raise SchemaError("must have points that count nodes", f"{place}decision.curve")
             sizes |= {

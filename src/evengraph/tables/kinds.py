@@ -298,6 +298,8 @@ def _key(table: Any, others: Sequence[Any], columns: Sequence[str]) -> tuple[str
             if values.dtype.kind in "bfmM" or not values.is_unique or is_empty(values).any():
                 continue
             index = pd.Index(canonical_names(values))
+            if not index.is_unique:  # apart from spaces
+                continue
             if any(_fits(other[name], index) for other in others for name in other.columns):
                 return column, index
             fallback = fallback if fallback[0] else (column, index)
@@ -348,6 +350,8 @@ def _ends(name: str, edges: Any, keys: Keys, nodes: Any) -> tuple[str, str, str,
         raise ValueError(f"{table} needs two columns, one of them with ids of a table's rows.")
     if len(ends) == 1:  # of a kind without a table, which is called like the column
         for kind, (key, index) in keys.items():
+            if kind and _stem(free[0]) == _stem(kind) and not key:
+                raise ValueError(f"The table {kind} has no column of distinct values for ids.")
             if _stem(free[0]) in (_stem(kind), _stem(key)) and key:
                 edge_rows(edges[free[0]], edges[free[0]], index, table)  # raises an error
         ends[free[0]] = free[0]
