@@ -248,7 +248,7 @@ def test_a_mistake_is_told_with_its_place(old, new, words, tmp_path):
         ('[[setup]]\ndataset = "toy"\nminority = true', "minority must be a whole number"),
         ("title = 3", "title must be a valid string, got 3"),
         ("seeds = [" + "9" * 5000 + "]", "Exceeds the limit"),
-        ('seeds = "' + "9" * 5000 + '"', "seeds must be whole numbers such as 5,6,7"),
+        ('seeds = "' + "9" * 5000 + '"', "seeds must be whole numbers below"),
         (
             'seeds = "' + "0-999," * 11 + '1"',
             "seeds must be at most 10000",

@@ -31,7 +31,6 @@ from evengraph.tables import FeatureEncoder, Note, NoteKind, TableColumns, Table
 from evengraph.tables.cells import (
     canonical_names,
     check_columns,
-    has_class,
     table_name,
 )
 from evengraph.tables.columns import edge_ends
@@ -579,7 +578,10 @@ def open_new_nodes(
     new = build_new_nodes(given, known_tables, roles, info.encoder)
     if not only_unlabelled:
         return new
-    return new.without(has_class(given[0], info.columns.label, classes))
+    if (label := info.columns.label) is None:
+        raise ValueError("There is no label column, so it is unknown which nodes are unlabelled.")
+    check_columns(given[0], [label], "nodes")
+    return new.without(np.isin(canonical_names(given[0][label]).astype(str), list(classes)))
 
 
 def training_paths(info: ModelInfo) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal
@@ -330,14 +330,6 @@ def _short_repr(value: Any) -> str:
 def is_id_name(column: str) -> bool:
     """Whether a column is called like an id: id, user_id, new id, userId, node."""
     return bool(_ID_NAME.fullmatch(column) or _ID_NAME.fullmatch(column.lower()))
-
-
-def has_class(nodes: Any, column: str | None, classes: Sequence[str]) -> NDArray[np.bool_]:
-    """Which rows of a nodes table hold the name of a class in a column, (N,)."""
-    if column is None:
-        raise ValueError("There is no label column, so it is unknown which nodes are unlabelled.")
-    check_columns(nodes, [column], "nodes")
-    return np.isin(canonical_names(nodes[column]).astype(str), list(classes))
 
 
 _ID_NAME = re.compile(r"(?:.*[_\W])?(?:id|uid|uuid|guid|node|key|index)|.*[a-z]I[dD]", re.DOTALL)
