@@ -51,7 +51,7 @@ def test_models_of_version_0_2_are_used_as_they_were(two, shop, capsys):
     value = float(shown[:, 0].sort().values[90])  # a quarter is flagged
     method.extra_["calibrator"] = {"temperature": 2.5, "shift": [], "nodes": 45, "note": ""}
     method.extra_["flag"] = {"class": 0, "from": value}
-    del method.extra_["decision"]
+    del method.extra_["decision"], method.extra_["sets"]
     method.save("old", extra=method.extra_)
     capsys.readouterr()
     rows = predicted(shop, "old")
