@@ -335,6 +335,8 @@ def test_one_sentence_for_all_columns():
         "Quantiles of rank (heavy-tailed).",
     )
     assert describe_encoders([]) == []
+    (sentence,) = fitted(pd.DataFrame({"country": ["PL", "pl", "PL ", "DE"] * 9})).notes
+    assert sentence == "Column 'country': PL, pl differ in capitals alone, and are values apart."
 
 
 def test_encoders_saved_before_give_the_same_features():
@@ -498,6 +500,8 @@ def test_no_lists(cells):
         (["€ 12.50", "2,015.32", "$3", "-6 EUR"], [12.5, 2015.32, 3, -6]),
         (["1.234,50", "12,5", "1.000", "9"], [1234.5, 12.5, 1000, 9]),
         (["1,234", "5.5"], [1234, 5.5]),
+        (["12.50", "(44.70)", "(€ 1,000)", "3"], [12.5, -44.7, -1000, 3]),
+        (["12.50", "(44.70", "(-3)"], None),
         (["1 234,50 kr", "-7,5 kr", "CHF 2'000.00", "5,0%"], [1234.5, -7.5, 2000, 5]),
         (["-€4.20", "0171 234 567"], None),
         (["0,125", "0,250"], None),  # of thousands or of decimals

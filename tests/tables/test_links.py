@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 import torch
 
+from command_line import call
 from evengraph.core.schema import read
 from evengraph.methods import METHODS
 from evengraph.ops.context import label_columns
@@ -148,6 +149,21 @@ def test_new_rows_link_to_known_ones_and_known_ones_are_scored_again(tmp_path):
         torch.tensor(fitted.predict(new, known=known)["p_yes"].to_numpy()),
         torch.tensor(loaded.predict(new, known=known)["p_yes"].to_numpy()),
     )
+
+
+def test_a_new_row_is_named_by_its_own_number_and_the_command_tells_of_known_ones(tmp_path, capsys):
+    nodes = payments(240)
+    known, new = nodes[:200], nodes[200:].drop(columns="label").astype({"at": str})
+    roles = {"label": "label", "link": "card", "time": "at", "progress": False}
+    fitted = TableModel(model()).fit(known, **roles)
+    fitted.save(tmp_path / "model")
+    new.to_csv(tmp_path / "new.csv", index=False)
+    words = ["predict", tmp_path / "model", tmp_path / "new.csv", "--out", tmp_path / "p.csv"]
+    assert call(*words) == 0
+    assert "--known names earlier rows" in capsys.readouterr().err
+    new.iloc[2, new.columns.get_loc("at")] = "soon"
+    with pytest.raises(ValueError, match=r"1 of 40 cells is not a date \('soon' in row 3\)"):
+        fitted.open(new, known=known.astype({"at": str}))
 
 
 def test_links_beside_edges_leave_the_edges_alone():

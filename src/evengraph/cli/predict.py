@@ -211,6 +211,9 @@ def predict(
         hint += "with --known and --known-edges."
         raise ValueError(f"{error} {hint}") from None
     print_notes(new.notes, err)
+    if before is None and table_model.info.columns.link:
+        text = "Rows are linked with one another alone; --known names earlier rows to link with."
+        print_sentence(text, err)
     if new.num_isolated:
         count = f"{new.num_isolated:,} of {len(new.ids):,}"
         text = f"New nodes without edges: {count}; their predictions cannot use the graph."

@@ -33,7 +33,7 @@ from evengraph.tables.cells import (
     check_columns,
     table_name,
 )
-from evengraph.tables.columns import edge_ends
+from evengraph.tables.columns import edge_ends, read_times
 from evengraph.tables.edges import edge_rows, id_index
 from evengraph.tables.kinds import Step
 from evengraph.tables.links import ALL_ROWS
@@ -263,6 +263,8 @@ def build_new_nodes(
     check_columns(new[0], encoder.input_columns, "nodes")
     # what follows is checked on the new tables alone, so that errors give their rows
     encoder.check_rows(new[0])
+    if columns.time in new[0]:
+        read_times(new[0][columns.time], table_name(new[0], "nodes"), columns.date_order)
     count, rows = len(known[0]), np.arange(len(new[0]))
     nodes = pd.concat([known[0], _typed_as(known[0], new[0])], ignore_index=True)
     nodes.attrs[ALL_ROWS] = known[0].attrs.get(ALL_ROWS, 0)

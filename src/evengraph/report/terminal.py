@@ -70,11 +70,12 @@ def _seeds_table(result: ResultView) -> Table:
         effort, metrics = (), two_class_metrics([part(result.content, "mean")])
     scores = [result.score(metric.name) for metric in metrics]
     heads = [metric.short for metric in metrics]
-    table = plain_table(["seed"], [*heads, *effort], dim=effort, gap=2 if effort else 1)
+    first = "from" if "period" in result.runs[0] else "seed"
+    table = plain_table([first], [*heads, *effort], dim=effort, gap=2 if effort else 1)
     for place, run in enumerate(result.runs):
         cells = [metric_value(score.name, score.seeds[place]) for score in scores]
         cells += [decimals(run[n.replace(" ", "_")], int(n == "seconds")) for n in effort]
-        table.add_row(str(run.get("period", run["seed"])), *cells)
+        table.add_row(str(run.get("period", run["seed"])).partition(" to ")[0], *cells)
     if len(result.runs) > 1:
         table.add_row()
         means = (metric_value(s.name, s.mean, s.std) for s in scores)

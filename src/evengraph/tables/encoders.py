@@ -8,6 +8,7 @@ largest. Quantiles serve where it does not help: 10^9 plus a heavy tail, a few w
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
@@ -17,7 +18,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evengraph.core.errors import ArgumentError, short
+from evengraph.core.errors import ArgumentError, listed, short
 from evengraph.core.schema import SchemaError, read
 from evengraph.core.untrusted import sorted_unique
 from evengraph.tables.cells import (
@@ -568,6 +569,12 @@ def describe_encoders(encoders: Iterable[ColumnEncoder]) -> list[str]:
         if isinstance(encoder, Grams):
             count = len(encoder.names)
             sentences.append(f"Column {encoder.column!r}: {count} features of its spelling.")
+        if isinstance(encoder, Category):
+            spelt = Counter(value.lower() for value in encoder.common)
+            alike = [value for value in encoder.common if spelt[value.lower()] > 1]
+            if alike:
+                text = f"{listed(alike[:5])} differ in capitals alone, and are values apart"
+                sentences.append(f"Column {encoder.column!r}: {text}.")
     for title, kind in (("Logarithm", Log), ("Quantiles", Quantile)):
         names = [encoder.column for encoder in encoders if isinstance(encoder, kind)]
         shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -137,10 +137,17 @@ class TextColumn:
         return _fixed(numbers)
 
     def _amounts(self) -> NDArray[np.float64] | None:
-        """The cells as amounts such as € 12.50, 2,015.32 or 2 015,32; None if they are none."""
-        if not type(self)(self.cells.slice(0, 1000)).matches(ANY_AMOUNT).all():
+        """The cells as amounts such as € 12.50, 2,015.32 or (2 015,32); None if they are none."""
+        if (
+            not type(self)(self.cells.slice(0, 1000))
+            .matches(rf"{ANY_AMOUNT}|\({ANY_AMOUNT}\)")
+            .all()
+        ):
             return None
-        plain = pc.replace_substring_regex(self.cells, CURRENCY, "")
+        signed = pc.replace_substring_regex(
+            self.cells, r"\A\((.*)\)\z", r"-\1"
+        )  # as accounts have it
+        plain = pc.replace_substring_regex(signed, CURRENCY, "")
         for pattern, thousands, decimal in AMOUNTS:
             if type(self)(plain).matches(pattern).all():
                 plain = pc.replace_substring_regex(plain, thousands, "")
