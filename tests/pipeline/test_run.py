@@ -326,6 +326,7 @@ def test_two_settings_of_one_method_are_told_apart(graph):
         ({"methods": ["gnc"]}, "Did you mean gcn"),
         ({"seeds": []}, "at least one seed"),
         ({"metric": "f1"}, "Unknown metric 'f1'"),
+        ({"metric": "ap"}, "Unknown metric 'ap'. Did you mean positive_average_precision"),
         ({"metric": "recall_at_1"}, "metric recall_at_1 is for two classes, this graph has 3"),
         ({"positive": 1}, "positive is for two classes"),
         ({"k": 5}, "k is for two classes"),

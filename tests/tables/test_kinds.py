@@ -13,7 +13,7 @@ from evengraph.pipeline.model_info import ModelInfo
 from evengraph.pipeline.scorer import Scorer
 from evengraph.splits import ByTime, Natural
 from evengraph.tables import from_frames, open_graph
-from evengraph.tables.kinds import Step
+from evengraph.tables.kinds import SEVERAL, Step, _cells
 
 ACCOUNTS = 150
 
@@ -218,6 +218,11 @@ def test_a_kind_without_a_table_is_a_hub_and_edges_between_nodes_stay_edges():
     assert graph.columns.link == ["visits", "uses"]
     assert graph.graph.num_edges == 140
     assert "visits: rows" in graph.encoder.made
+
+
+def test_rows_without_edges_to_any_table_have_empty_cells():
+    none = np.empty(0, np.int64)
+    assert _cells(none, none.astype(object), 2, SEVERAL).tolist() == [None, None]
 
 
 def test_hetero_data_is_read_as_tables_and_predicted_as_frames():

@@ -627,7 +627,9 @@ def comparison_plan(plan: RunPlan, positive: int | str | None = None) -> RunPlan
     if not plan.seeds:
         raise ValueError("seeds must hold at least one seed.")
     if plan.metric not in comparable_metrics():
-        raise ValueError(unknown("metric", plan.metric, comparable_metrics()))
+        allowed = comparable_metrics()
+        short = {METRICS[name].short.lower(): name for name in allowed}
+        raise ValueError(unknown("metric", plan.metric, allowed, short))
     labels_per_class(plan.graph)  # no labels, no split
     plan.task(plan.seeds[0])
     counts, names = plan.splits.class_counts, plan.splits.classes

@@ -311,6 +311,7 @@ def _calibration(view: ResultView) -> Markup:
         drawn = [(scale * x, 100 - scale * y) for x, y in points]
         series.append(charts.curve(drawn, words, f"curve {kind}"))
         entries.append(tag("li", charts.swatch("curve"), words, class_=kind))
+    entries.append(tag("li", charts.swatch("reference"), "probabilities that hold"))
     marks = [(scale * value, f"{100 * value:g}") for value in charts.ticks(0, top, 4)]
     plot = charts.line_plot(
         "Share of nodes of the class against the predicted probability, in percent",

@@ -194,7 +194,7 @@ def _pairs(step: Step, near: Any, far: Any, edges: Any) -> tuple[Ints, Any]:
 def _cells(rows: Ints, values: Any, size: int, several: str) -> Any:
     """The values of every row as cells: the first, or a list of all that differ."""
     cells = np.full(size, None, object)
-    if several != SEVERAL:
+    if several != SEVERAL or not len(rows):
         cells[rows[::-1]] = values[::-1]
         return cells
     order = np.lexsort((values.astype(str), rows))
