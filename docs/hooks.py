@@ -10,7 +10,7 @@ server's root, so that they also work below a path and from disk.
 
 Notebooks become pages. Guides come first in the search; results and copies are left out of it.
 
-The line `<!-- every method -->` is replaced by the reference of each entry of METHODS, and
+The line `<!-- every method -->` is replaced by a table and the reference of METHODS, and
 `<!-- every metric -->` by tables of METRICS.
 """
 
@@ -83,12 +83,17 @@ def _copy(target: Path, root: Path, config: Any) -> File:
     return File.generated(config, uri, content=page)
 
 
-def _method_entries() -> list[str]:
-    """Return what mkdocstrings needs for the reference of each method."""
+def _method_entries() -> str:
+    """Return a table of the methods, and what mkdocstrings needs for the reference of each."""
     from evengraph.methods import METHODS
 
-    built_in = [METHODS[name] for name in METHODS if name not in METHODS.packages]
-    return [f"::: evengraph.methods.{cls.__name__}" for cls in built_in]
+    built_in = {name: METHODS[name] for name in METHODS if name not in METHODS.packages}
+    rows = ["| name | class | idea |", "| --- | --- | --- |"]
+    for name, cls in built_in.items():
+        link = f"[`{cls.__name__}`][evengraph.methods.{cls.__name__}]"
+        rows.append(f"| `{name}` | {link} | {(cls.__doc__ or '').strip().splitlines()[0]} |")
+    entries = [f"::: evengraph.methods.{cls.__name__}" for cls in built_in.values()]
+    return "\n\n".join(["\n".join(rows), *entries])
 
 
 def _metric_tables() -> str:
@@ -117,10 +122,12 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         page.meta["search"] = {"exclude": True}
     elif page.file.src_uri.removesuffix(".md") in FIRST:
         page.meta["search"] = {"boost": 4}
+    elif page.file.src_uri.startswith("notebooks/"):
+        page.meta["search"] = {"boost": 0.5}
     if page.file.abs_src_path is None:  # code, which has no links
         return markdown
     if EVERY_METHOD in markdown:
-        markdown = markdown.replace(EVERY_METHOD, "\n\n".join(_method_entries()))
+        markdown = markdown.replace(EVERY_METHOD, _method_entries())
     if EVERY_METRIC in markdown:
         markdown = markdown.replace(EVERY_METRIC, _metric_tables())
     markdown = TABLE_ROW.sub(lambda row: _unbroken(row[0]), markdown)

@@ -62,9 +62,7 @@ def compared():
         yield f"{100 * min(counts) / sum(counts):.1f}"
 
 
-@pytest.mark.parametrize(
-    "name", ["results/methods.md", "public-split.md", "results/public-split.md"]
-)
+@pytest.mark.parametrize("name", ["results/methods.md", "public-split.md"])
 def test_figures_are_stored_ones(name, monkeypatch):
     """Every number with a decimal, or above 1,000, stands in a page that was drawn from runs."""
     monkeypatch.syspath_prepend(ROOT / "results")

@@ -197,8 +197,7 @@ def test_the_page_on_methods_has_its_tables(draw):
 
 
 def test_the_page_on_the_public_split_has_its_tables(draw):
-    pages = (ROOT / "docs" / name for name in ("public-split.md", "results/public-split.md"))
-    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    text = (ROOT / "docs" / "public-split.md").read_text(encoding="utf-8")
     parts = (draw.public, draw.raw, draw.published, draw.ceiling, draw.heavier)
     parts = (*parts, draw.drawn, draw.drawn_verdict, draw.public_leads)
     assert [part.__name__ for part in parts if part() not in text] == []
@@ -392,7 +391,7 @@ def test_balanced_softmax_is_best_before_its_learning_rate_would_be_halved(tmp_p
     """
     with closing(sqlite3.connect(copy)) as base:
         epochs = [epoch for (epoch,) in base.execute(query)]
-    text = (ROOT / "docs" / "results" / "public-split.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "public-split.md").read_text(encoding="utf-8")
     assert len(epochs) == 20
     assert f"between {min(epochs)} and {max(epochs)}" in text
 
@@ -406,7 +405,7 @@ def test_what_was_tried_for_iceberg_with_cross_entropy_on_pubmed(beyond):
             runs.setdefault(key, []).append(row.outcome["metrics"]["balanced_accuracy"])
     assert {len(values) for values in runs.values()} == {10}
     means = [f"{fmean(runs[key]):.1f}" for key in sorted(runs)]
-    text = (ROOT / "docs" / "results" / "public-split.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "public-split.md").read_text(encoding="utf-8")
     scaled, raw = "0.0005 and 0.005", "0.05 and 0.1"
     sentence = f"{means[0]} and {means[1]} with scaled features and a weight decay of {scaled}, "
     sentence += f"{means[2]} and {means[3]} with raw features and a learning rate of {raw}"

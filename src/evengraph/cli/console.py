@@ -131,6 +131,8 @@ class _PlainFlags:
         for param in params:
             if getattr(param, "is_flag", False):
                 param.metavar = ""
+            elif param.param_type_name == "argument":
+                param.metavar = param.metavar or param.name.upper()
         return sorted(params, key=place)
 
 

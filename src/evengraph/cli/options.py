@@ -140,7 +140,6 @@ Data = Annotated[
     Argument(
         help="A data set (evengraph data list), a folder with nodes.csv and edges.csv, a nodes "
         "table with --edges, a graph file (.graphml, .npz, .pt), or a packed graph.",
-        metavar="DATA",
     ),
 ]
 HELP = {
@@ -178,7 +177,7 @@ Recall = Annotated[float | None, Option(help=HELP["recall"])]
 Align = Annotated[bool, Option("--align/--no-align", help=HELP["align"])]
 Memory = Annotated[str | None, Option(help=HELP["memory"], metavar="SIZE")]
 Ray = Annotated[str | None, Option(help=HELP["ray"], metavar="ADDRESS")]
-Workers = Annotated[int | None, Option(min=1, help=HELP["workers"])]
+Workers = Annotated[int | None, Option(min=1, help=HELP["workers"], metavar="N")]
 
 Columns = dict[str, Any]
 """The column options that the user gave, by the names of `open_graph`'s parameters."""

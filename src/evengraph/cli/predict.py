@@ -145,9 +145,7 @@ def predict(
     known_edges: Annotated[str | None, Option(help=HELP["known_edges"])] = None,
     tables: Annotated[str | None, Option(help=COLUMN_HELP["tables"])] = None,
     known_tables: Annotated[str | None, Option(help=HELP["known_tables"])] = None,
-    calibrated: Annotated[
-        bool | None, Option("--calibrated/--no-calibrated", help=HELP["calibrated"])
-    ] = None,
+    calibrated: Annotated[bool | None, Option(help=HELP["calibrated"])] = None,
     cost_miss: CostMiss = None,
     cost_alarm: CostAlarm = None,
     alerts: Alerts = None,

@@ -93,7 +93,7 @@ def run(
     memory: Memory = None,
     ray: Ray = None,
     workers: Workers = None,
-    threads: Annotated[int | None, Option(min=1, help=HELP["threads"])] = None,
+    threads: Annotated[int | None, Option(min=1, help=HELP["threads"], metavar="N")] = None,
 ) -> None:
     """Train and test one or several methods, once per split, and write a report."""
     check_names(data)

@@ -139,7 +139,7 @@ def desk(
         str | None, typer.Option(help="Time limit of one training run of auto, such as 30s or 5m.")
     ] = None,
     retrain_every: Annotated[
-        int, typer.Option(help="Retrain after this many labels; 0 for never.", min=0)
+        int, typer.Option(help="Retrain after this many labels; 0 for never.", min=0, metavar="N")
     ] = 10,
     hide_guess: Annotated[
         bool, typer.Option("--hide-guess", help="Hide the model's guess until you have answered.")
@@ -155,7 +155,7 @@ def desk(
         Path | None,
         typer.Option(help="Write the labelled table to a .csv or .parquet file and exit."),
     ] = None,
-    port: Annotated[int, typer.Option(help="Port on 127.0.0.1; 0 picks a free one.", min=0)] = 0,
+    port: Annotated[int, typer.Option(help="Port; 0 picks a free one.", min=0, metavar="N")] = 0,
     open_page: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
     ] = True,
@@ -267,7 +267,7 @@ def serve(
     known_edges: Annotated[
         str | None, typer.Option(help="Edges table, if --known is a nodes table.")
     ] = None,
-    port: Annotated[int, typer.Option(help="Port; 0 picks a free one.", min=0)] = 8750,
+    port: Annotated[int, typer.Option(help="Port; 0 picks a free one.", min=0, metavar="N")] = 8750,
     host: Annotated[
         str, typer.Option(help="Address to listen at; 0.0.0.0 lets other machines in.")
     ] = "127.0.0.1",
@@ -275,7 +275,7 @@ def serve(
         Path | None,
         typer.Option(help="File with the token of requests. Default: a new one, which is printed."),
     ] = None,
-    queue: Annotated[int, typer.Option(help="Requests that may wait.", min=1)] = 32,
+    queue: Annotated[int, typer.Option(help="Requests that may wait.", min=1, metavar="N")] = 32,
 ) -> None:
     """Score new nodes by HTTP: JSON in, probabilities, flags and reasons out."""
     from secrets import token_urlsafe
