@@ -9,6 +9,7 @@
 # %%
 import evengraph as eg
 
+# fewer than the default, to finish within a minute
 EPOCHS = 300
 SEEDS = [5, 6, 7]
 

@@ -13,12 +13,13 @@ import pandas as pd
 import evengraph as eg
 from evengraph.metrics.decisions import Costs
 
+# fewer than the default, to finish within a minute
 EPOCHS = 300
 
 # %% [markdown]
 # ## The tables
 #
-# Those of `examples` in the repository. Replace them with your own.
+# They are in `examples` of the repository. Replace them with your own.
 
 # %%
 here = Path.cwd()
