@@ -57,7 +57,7 @@ def compared():
             yield from (f"{figure['mean']:.1f}" for figure in method["figures"].values())
         for pair in found["pairs"]:
             yield from (f"{pair[name]:.1f}" for name in ("difference", "low", "high"))
-            yield f"{pair['wide_p']:.2f}"
+            yield f"{pair.get('wide_p', pair['p']):.2f}"
         counts = found["class_counts"]
         yield f"{100 * min(counts) / sum(counts):.1f}"
 

@@ -132,7 +132,7 @@ def natural() -> str:
         means = {m["label"]: m["figures"][METRIC]["mean"] for m in result["methods"]}
         (pair,) = result["pairs"]
         sign = 1 if pair["ahead"] == "unignn" else -1
-        low, high = sorted(sign * pair[end] for end in ("wide_low", "wide_high"))
+        low, high = sorted(sign * pair.get(f"wide_{end}", pair[end]) for end in ("low", "high"))
         difference = f"{sign * pair['difference']:.1f} ({low:.1f} to {high:.1f})"
         rows.append([title, f"{means['gcn']:.1f}", f"{means['unignn']:.1f}", difference])
     return _table(["graph", "GCN", "Uni-GNN", "difference"], rows)

@@ -317,18 +317,6 @@ def test_training_stops_by_what_was_asked_for(form):
         assert model.history_[0].best_score == pytest.approx(expected, rel=1e-5)
 
 
-def test_a_cluster_with_most_nodes_is_noted():
-    task = small_task()
-    x = task.graph.x.clone()
-    x[: int(0.8 * len(x))] = 1.0  # equal rows cannot be divided
-    crowded = with_graph(task, x=x)
-    note = "One of the 12 clusters of semantic layer 1 holds "
-    for one, notes in ((task, 0), (crowded, 1)):
-        method = UniGNN(max_epochs=1, clusters_per_class=4).fit(one, seed=3)
-        assert sum(text.startswith(note) for text in method.notes_) == notes
-    assert not UniGNN(max_epochs=1, encoders="structural").fit(crowded).notes_
-
-
 def test_unit_rows_hold_for_another_graph(form):
     task = small_task()
     model = UniGNN(max_epochs=3, clusters_per_class=4, unit_rows=True).fit(task, seed=1)

@@ -126,12 +126,6 @@ def test_points_of_the_precision_recall_curve():
     assert binary.precision_recall_points(last, scores) == [[1.0, 0.25]]
 
 
-def test_recall_of_the_highest_scores_by_hand():
-    positive, scores = torch.tensor([1, 0, 1, 1]).bool(), torch.tensor([4.0, 3.0, 2.0, 1.0])
-    assert binary.recall_at_top(positive, scores, 3) == pytest.approx(2 / 3)
-    assert math.isnan(binary.recall_at_top(~positive & positive, scores, 3))
-
-
 RULES = [
     BEST_F1,
     Rule.of(alerts=0.1),

@@ -84,10 +84,13 @@ def test_two_classes_have_figures_of_the_one_that_matters(positive):
     task = small_task(num_classes=2)
     rare = int(task.class_counts.argmin()) if positive is None else positive
     probabilities = normal(task.graph.num_nodes, 2, dtype=torch.float32).softmax(1)
-    result = metrics.evaluate(task, probabilities, positive=positive, k=3)
+    result = metrics.evaluate(task, probabilities, positive=positive)
     truth, chosen = task.graph.y[task.test] == rare, probabilities[task.test][:, rare]
     close(result["positive_average_precision"], sk.average_precision_score(truth, chosen))
-    close(result["precision_at_k"], float(truth[chosen.topk(3).indices].double().mean()))
+    close(
+        result["precision_at_k"],
+        float(truth[chosen.topk(int(truth.sum())).indices].double().mean()),
+    )
     threshold = result["tuned_threshold"]
     labels, held_out = task.graph.y[task.val], probabilities[task.val]
     calibrator = Calibrator.fit(held_out, labels)
@@ -129,9 +132,8 @@ HIGH = torch.tensor([0.1, 0.6, 0.7, 0.4, 0.2])
 BOTH = torch.stack([1 - HIGH, HIGH], 1)
 
 
-@pytest.mark.parametrize(("k", "top"), [(None, 2), (1, 1), (4, 4), (99, 5)])
-def test_the_highest_scores_are_as_many_as_there_are_positive_nodes(k, top):
-    assert Predictions(labels=LABELS, probabilities=BOTH, k=k).top == top
+def test_the_highest_scores_are_as_many_as_there_are_positive_nodes():
+    assert Predictions(labels=LABELS, probabilities=BOTH).top == 2
     assert Predictions(labels=LABELS * 0, probabilities=BOTH).top == 1
 
 
@@ -179,17 +181,12 @@ def test_binary_metrics_by_hand():
         {
             "positive_average_precision": 0.5 * 1 + 0.5 * 2 / 3,
             "precision_at_k": 0.5,
-            "recall_at_k": 0.5,
             "recall_at_1": 0.5,
             "recall_at_5": 0.5,
             "tuned_threshold": calibrated[0],
             "tuned_f1": 0.8,
         }
     )
-    at_k = METRICS["precision_at_k"].function
-    assert at_k(scored(labels, scores, k=3)) == pytest.approx(2 / 3)
-    assert at_k(scored(labels, scores, k=99)) == pytest.approx(2 / 5)
-    assert METRICS["recall_at_k"].function(scored(labels, scores, k=3)) == pytest.approx(1)
     assert math.isnan(METRICS["tuned_f1"].function(scored(labels, scores)))
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import ttest_rel
 
 from evengraph.core.task import Record
-from evengraph.metrics.significance import format_p, holm
+from evengraph.metrics.significance import holm
 from evengraph.pipeline.comparison import (
     Standing,
     compare_pairs,
@@ -23,10 +23,8 @@ TITLES = {"gcn": "GCN", "reweight": "Re-weight", "unignn": "Uni-GNN"}
 WAVE = [0.0, 0.4, -0.3, 0.1, -0.2, 0.3]
 
 
-def verdict(
-    values, *, overlap=0.25, independent=True, seconds=None, metric="balanced_accuracy", alone=()
-):
-    pairs = compare_pairs(values, overlap=overlap, independent=independent)
+def verdict(values, *, overlap=0.25, seconds=None, metric="balanced_accuracy", alone=()):
+    pairs = compare_pairs(values, overlap=overlap)
     seconds = seconds or {"gcn": 1.0, "reweight": 2.0, "unignn": 9.0}
     standings = [
         SimpleNamespace(
@@ -46,25 +44,21 @@ def series(mean, noise=1.0, turn=0):
 
 def test_a_clear_lead():
     found, (pair,) = verdict({"gcn": series(70), "unignn": series(73.1, 1, 2)})
-    assert pair.strength == "clear"
+    assert pair.significant
     assert (found.best, found.take) == ("unignn", "unignn")
     (text,) = found.sentences
     assert text.startswith("Uni-GNN is better than GCN by 3.1 points of balanced accuracy")
-    assert f"(95% interval {pair.wide_low:.1f} to {pair.wide_high:.1f})" in text
-    assert 0 < pair.wide_low < pair.low < 3.1 < pair.high < pair.wide_high
+    assert f"(95% interval {pair.low:.1f} to {pair.high:.1f})" in text
+    assert 0 < pair.low < 3.1 < pair.high
 
 
 def test_a_lead_that_shared_nodes_put_in_doubt():
     values = {"gcn": series(70), "unignn": series(70.8, 1, 2)}
     found, (pair,) = verdict(values, overlap=4)
-    assert pair.strength == "here"
-    assert pair.p < 0.05 < pair.wide_p
-    first, second = found.sentences
-    assert f"(95% interval {pair.low:.1f} to {pair.high:.1f})" in first
-    assert format_p(pair.wide_p) in second
-    # folds are not drawn anew, so the usual test does not hold for them
-    found, (pair,) = verdict(values, overlap=4, independent=False)
-    assert pair.strength == "noise"
+    (plain,) = compare_pairs(values, overlap=0)
+    assert (plain.significant, pair.significant) == (True, False)
+    assert pair.low < 0 < plain.low < plain.high < pair.high
+    assert plain.p < 0.05 < pair.p
     assert found.take == "gcn"
 
 
@@ -104,7 +98,7 @@ def test_verdicts(values, options, take, words):
 def test_too_few_splits_tell_nothing(count):
     values = {"gcn": [70.0, 70.1][:count], "unignn": [80.0, 80.2][:count]}
     found, (pair,) = verdict(values)
-    assert pair.strength == "noise"
+    assert not pair.significant
     assert math.isnan(pair.p) == (count == 1)
     assert found.take == "unignn"
     assert "too few to tell whether it is better; use at least 5" in found.sentences[0]
@@ -126,12 +120,12 @@ def test_pairs_are_those_of_scipy_corrected(rows):
     ]
     if any(max(gap) - min(gap) < 0.01 for gap in gaps):
         return
-    pairs = compare_pairs(values, overlap=1, independent=True)
+    pairs = compare_pairs(values, overlap=0)
     raw = [float(ttest_rel(gap, [0] * len(gap)).pvalue) for gap in gaps]
     assert [pair.p for pair in pairs] == pytest.approx(holm(raw))
-    for pair in pairs:
+    for pair, shared in zip(pairs, compare_pairs(values, overlap=1), strict=True):
         assert pair.difference >= 0
-        assert pair.wide_p >= pair.p - 1e-12
+        assert shared.p >= pair.p - 1e-12
 
 
 @given(st.lists(st.tuples(*[st.integers(0, 60)] * 3), min_size=3, max_size=7))
@@ -139,14 +133,9 @@ def test_an_interval_leaves_out_zero_where_the_corrected_test_does(rows):
     values = dict(
         zip(TITLES, ([float(v) for v in one] for one in zip(*rows, strict=True)), strict=True)
     )
-    for pair in compare_pairs(values, overlap=0.5, independent=True):
-        both = (pair.low, pair.high, pair.p), (pair.wide_low, pair.wide_high, pair.wide_p)
-        for low, high, p in both:
-            if low < high and abs(p - 0.05) > 1e-6:
-                assert (low > 0) == (p < 0.05)
-        low, high = pair.interval
-        if low < high:
-            assert (low > 0) == (pair.strength != "noise")
+    for pair in compare_pairs(values, overlap=0.5):
+        if pair.low < pair.high and abs(pair.p - 0.05) > 1e-6:
+            assert (pair.low > 0) == (pair.p < 0.05) == pair.significant
 
 
 def test_intervals_are_wider_where_more_is_compared():
@@ -154,7 +143,7 @@ def test_intervals_are_wider_where_more_is_compared():
     _, (alone,) = verdict(two)
     _, pairs = verdict({**two, "reweight": series(73.0, 2, 4)})
     (among,) = [one for one in pairs if {one.ahead, one.behind} == {"gcn", "unignn"}]
-    assert among.wide_high - among.wide_low > alone.wide_high - alone.wide_low
+    assert among.high - among.low > alone.high - alone.low
 
 
 def test_the_graph_does_not_help_if_the_difference_is_significant():
@@ -204,7 +193,7 @@ def standings():
 
 def pairs_of(standings):
     values = {one.label: one.values("macro_f1") for one in standings}
-    return compare_pairs(values, overlap=0.5, independent=True)
+    return compare_pairs(values, overlap=0.5)
 
 
 def test_an_interval_stays_within_the_range_of_the_metric(standings):
@@ -225,7 +214,7 @@ def test_a_row_has_metrics_the_papers_values_and_the_difference(standings):
     assert first["behind_difference"] is None
     (pair,) = pairs
     assert second["behind_difference"] == pytest.approx(pair.difference, abs=1e-6)
-    assert second["behind_strength"] == pair.strength == "clear"
+    assert second["behind_significant"] is pair.significant is True
     assert pair_of(pairs, "mlp", "gcn") is pair_of(pairs, "gcn", "mlp") is pair
     (row,) = comparison_rows([standing("gcn", [50.0])], [])
     assert row["macro_f1_std"] is None  # of one split

@@ -223,13 +223,12 @@ def test_the_budget_is_the_same_and_validation_chooses(graph):
 
 
 def test_two_classes_have_their_own_figures(two_classes):
-    found = compare(two_classes, quick(), Natural(train=0.3, val=0.3), seeds=range(3), k=5)
+    found = compare(two_classes, quick(), Natural(train=0.3, val=0.3), seeds=range(3))
     assert found.positive == 1
     assert found.classes[1] == "fraud"
     metrics = found.best.records[0].all_metrics
     for name in ("positive_average_precision", "recall_at_1", "tuned_f1", "calibrated_error"):
         assert 0 <= metrics[name] <= 100
-    assert metrics["precision_at_k"] in (0, 20, 40, 60, 80, 100)
     other = compare(two_classes, {"gcn": GCN(max_epochs=8)}, Natural(), seeds=[0], positive=0)
     assert other.positive == 0
     by_name = compare(
@@ -329,7 +328,6 @@ def test_two_settings_of_one_method_are_told_apart(graph):
         ({"metric": "ap"}, "Unknown metric 'ap'. Did you mean positive_average_precision"),
         ({"metric": "recall_at_1"}, "metric recall_at_1 is for two classes, this graph has 3"),
         ({"positive": 1}, "positive is for two classes"),
-        ({"k": 5}, "k is for two classes"),
         ({"budget": 0}, "budget must be at least 1"),
         ({"jobs": 0}, "jobs must be at least 1"),
         ({"time_limit": 0}, "time_limit must be above 0"),
@@ -345,8 +343,6 @@ def test_mistakes(graph, options, message):
 def test_mistakes_of_two_classes(two_classes):
     with pytest.raises(ValueError, match="positive must be class 0 or 1, got 2"):
         compare(two_classes, ["gcn"], Natural(), positive=2)
-    with pytest.raises(ValueError, match="k must be at least 1, got 0"):
-        compare(two_classes, ["gcn"], Natural(), k=0)
     unlabelled = two_classes.clone()
     unlabelled.y = torch.full_like(unlabelled.y, -1)
     with pytest.raises(ValueError, match="this graph has none"):

@@ -165,7 +165,7 @@ NAMES = [name for name, metric in METRICS.items() if not metric.binary]
 CLASSES = ("Theory", "Neural Networks", "Rule Learning")
 
 
-def compared(*means, splits=5, strength="clear", **changes):
+def compared(*means, splits=5, significant=True, **changes):
     """Methods with these means of balanced accuracy, the best first."""
     methods = [_method(f"m{place}", mean, splits) for place, mean in enumerate(means)]
     content = {"schema": 1, "kind": "comparison", "evengraph": "0.1.0", "dataset": "cora"} | {
@@ -185,7 +185,7 @@ def compared(*means, splits=5, strength="clear", **changes):
         "verdict": {"best": "m0", "take": "m0", "sentences": ["Method 0 is better.", "Use it."]},
         "environment": {"device": "cpu (x86_64)", "commit": None},
         "methods": methods,
-        "pairs": [_pair(one, other, strength) for one, other in combinations(methods, 2)],
+        "pairs": [_pair(one, other, significant) for one, other in combinations(methods, 2)],
     }
     return content | changes
 
@@ -215,14 +215,13 @@ def _method(label, mean, splits):
     }
 
 
-def _pair(ahead, behind, strength):
+def _pair(ahead, behind, significant):
     gap = fmean(
         a["metrics"]["balanced_accuracy"] - b["metrics"]["balanced_accuracy"]
         for a, b in zip(ahead["runs"], behind["runs"], strict=True)
     )
-    ends = {"low": gap - 1, "high": gap + 1, "wide_low": gap - 2, "wide_high": gap + 2}
-    names = {"ahead": ahead["label"], "behind": behind["label"], "strength": strength}
-    return names | {"difference": gap, "p": 0.01, "wide_p": 0.02, **ends}
+    names = {"ahead": ahead["label"], "behind": behind["label"], "significant": significant}
+    return names | {"difference": gap, "p": 0.02, "low": gap - 2, "high": gap + 2}
 
 
 @cache

@@ -105,7 +105,7 @@ def test_hostile_text_stays_text(name, parse):
         value = contents[name]
         for key in path:
             value = value[key]
-        keys = ("metric", "strength", "label", "ahead", "behind", "level")  # which are looked up
+        keys = ("metric", "label", "ahead", "behind", "level")  # which are looked up
         if not isinstance(value, str) or path[-1] in (*keys, "created"):
             continue
         text = render(changed(contents[name], path, HOSTILE))

@@ -93,7 +93,7 @@ SNAPSHOTS = {
     "run-fraud": lambda: of_result(make_fraud()),
     "run-several": lambda: printed(*result_tables([paper(), make_fraud()])).splitlines(),
     "compare": lambda: of_comparison(published()),
-    "compare-few": lambda: of_comparison(compared(80.0, 79.0, splits=4, strength="noise")),
+    "compare-few": lambda: of_comparison(compared(80.0, 79.0, splits=4, significant=False)),
     "inspect": lambda: of_inspection(stored_look()),
     "explain": lambda: of_explanation(cluster=[4, 4, 1, 4, 2]),
 }

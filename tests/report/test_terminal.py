@@ -42,13 +42,6 @@ def test_names_wrap_and_values_do_not():
     assert printed(table) == "a b c\n1 2 3"
 
 
-def test_recall_at_k_shows_only_where_it_differs_from_precision_at_k():
-    values = {"auroc": 1.0, "precision_at_k": 2.0, "recall_at_k": 2.0, "macro_f1": 3.0}
-    assert [m.name for m in terminal.two_class_metrics([values])] == ["auroc", "precision_at_k"]
-    names = [m.name for m in terminal.two_class_metrics([values, {**values, "recall_at_k": 1.0}])]
-    assert names == ["auroc", "precision_at_k", "recall_at_k"]
-
-
 def test_the_best_of_several_methods_is_bold_unless_it_was_stopped():
     results = [
         *(example(value=value) for value in (70.0, 71.0, math.nan)),
@@ -74,7 +67,7 @@ def test_long_names_and_large_values_fit():
 
 
 def test_a_comparison_fits():
-    content = compared(100.0, 100.0, strength="noise")
+    content = compared(100.0, 100.0, significant=False)
     for place, method in enumerate(content["methods"]):
         method["title"] = f"A [graph] method of a third party, {place}"
         method["figures"] = {n: {"mean": 100.0, "low": 99, "high": 101} for n in method["figures"]}
@@ -147,9 +140,7 @@ CASES = {
     **{f"classes with {nodes} test nodes": found(nodes) for nodes in (0, 5, 30)},
     "many classes": notes(MANY),
     "two methods": terminal.comparison_notes(compared(80.0, 70.0)),
-    "three methods": terminal.comparison_notes(
-        compared(80.0, 70.0, 60.0, strength="here", budget=4)
-    ),
+    "three methods": terminal.comparison_notes(compared(80.0, 70.0, 60.0, budget=4)),
     "two classes": terminal.comparison_notes(compared(80.0, **TWO)),
 }
 

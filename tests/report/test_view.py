@@ -176,26 +176,24 @@ def test_notes_and_summaries_of_runs():
 
 
 @pytest.mark.parametrize(
-    ("splits", "strength", "conclusive", "word"),
+    ("splits", "significant", "conclusive", "word"),
     [
-        (2, "clear", False, "too few splits"),
-        (4, "clear", True, "significant"),
-        (4, "clear", False, "cannot tell"),
-        (4, "noise", True, "too few splits"),  # finding nothing does not say there is nothing
-        (5, "noise", True, "not significant"),
-        (5, "here", True, "on these nodes"),
+        (2, True, False, "too few splits"),
+        (4, True, True, "significant"),
+        (4, True, False, "cannot tell"),
+        (4, False, True, "too few splits"),  # finding nothing does not say there is nothing
+        (5, False, True, "not significant"),
     ],
 )
-def test_the_verdict_on_a_pair(splits, strength, conclusive, word):
-    content = compared(80.0, 70.0, splits=splits, strength=strength, conclusive=conclusive)
+def test_the_verdict_on_a_pair(splits, significant, conclusive, word):
+    content = compared(80.0, 70.0, splits=splits, significant=significant, conclusive=conclusive)
     best, second = ComparisonView(content).standings
     assert best.behind is None
     assert second.behind.verdict == word
     (pair,) = content["pairs"]
-    ends = ("low", "high") if strength == "here" else ("wide_low", "wide_high")
-    assert second.behind.interval == (None if splits < 5 else tuple(pair[end] for end in ends))
+    assert second.behind.interval == (None if splits < 5 else (pair["low"], pair["high"]))
     assert (best.interval is None) == (splits < 5)
-    pair[ends[0]] = None
+    pair["low"] = None
     assert ComparisonView(content).standings[1].behind.interval is None
 
 

@@ -42,7 +42,6 @@ HELP = {
     "with semisupervised.",
     "budget": "Hyperparameter settings to try per method; validation selects one.",
     "positive": "Two classes: the positive one. Default: the rarer.",
-    "at": "The k of precision at k. Default: the number of positive test nodes.",
     "time_limit": "Time after which to stop, such as 90, 10m or 2h.",
     "out": "Folder for comparison.html, .csv and .json, and a page per method.",
 }
@@ -64,7 +63,6 @@ def compare(
     budget: Annotated[int, Option(help=HELP["budget"])] = 1,
     settings: Settings = None,
     positive: Annotated[str | None, Option(help=HELP["positive"])] = None,
-    at: Annotated[int | None, Option(help=HELP["at"])] = None,
     time_limit: Annotated[str | None, Option(help=HELP["time_limit"])] = None,
     jobs: Annotated[int, Option(help="Number of worker processes.")] = 1,
     device: Device = "auto",
@@ -92,7 +90,6 @@ def compare(
         seeds=seeds,
         budget=budget,
         metric=metric or DEFAULT_METRICS.get(split_name or "", "balanced_accuracy"),
-        k=at,
         compares=True,
     )
     plan = comparison_plan(plan, positive)

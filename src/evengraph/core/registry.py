@@ -9,7 +9,7 @@ from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
 
-from evengraph.core.errors import UnknownNameError, short, unknown
+from evengraph.core.errors import UnknownNameError, unknown
 
 logger = logging.getLogger(__name__)
 Item = TypeVar("Item")
@@ -33,17 +33,11 @@ class Registry(UserDict[str, Item]):
         self._builtin = builtin
 
     def __missing__(self, name: str) -> Item:
-        raise UnknownNameError(unknown(self.what, str(name), self, self.other_names))
+        raise UnknownNameError(unknown(self.what, str(name), self))
 
     @property
     def what(self) -> str:
         return self.group.rpartition(".")[2].removesuffix("s")
-
-    @property
-    def other_names(self) -> dict[str, str]:
-        """Names of entries under which users look for others, such as `xgboost`."""
-        named = [(name, getattr(item, "other_names", ())) for name, item in self.items()]
-        return {other: name for name, others in named for other in others}
 
     @cached_property
     def data(self) -> dict[str, Item]:  # type: ignore[override]
@@ -76,7 +70,4 @@ class Registry(UserDict[str, Item]):
             raise TypeError(f"{entry.value} must be {kind} of {self.base.__name__}, got {item!r}")
         if isinstance(item, type) and item.__name__.lower() != entry.name:
             raise ValueError(f"the entry point must be named {item.__name__.lower()!r}")
-        others = getattr(item, "other_names", ())
-        if not isinstance(others, list | tuple) or not all(isinstance(n, str) for n in others):
-            raise TypeError(f"other_names must be a list of names, got {short(others)}")
         return item

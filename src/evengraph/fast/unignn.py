@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -46,11 +46,9 @@ from evengraph.ops.sparse import (
 )
 from evengraph.ops.structural import path_weights
 
-CROWDED = 0.5  # share of the nodes in one cluster that is worth a note
 LARGE = 2**16
 # nodes are few if N exceeds this many times their number; the second from LARGE nodes on
 FEW, FEW_OF_MANY = 8, 3
-FEWEST = 4  # clusters; of two or three one may well hold most nodes
 
 FindClusters = Callable[[int, "Tensor | Sparse"], Clusters]
 """Gives the clusters of a layer from the layer's input."""
@@ -123,7 +121,6 @@ class _Quick(NamedTuple):
 def _set_fitted(method: Any, net: UnifiedNetwork, graph: Data, inputs: Connectivity) -> None:
     method.net_, method.graph_ = net.shared[0], graph
     method.quick_ = _Quick(net, graph, inputs)
-    method.notes_ = list(net.crowded_layers())
 
 
 def _quick(method: Any) -> _Quick:
@@ -345,17 +342,6 @@ class UnifiedNetwork(nn.Module):
         return prepare_clusters(
             (runs + first).flatten(), len(runs) * self.num_clusters, torch.float32
         )
-
-    def crowded_layers(self) -> Iterator[str]:
-        """A sentence about each layer of which one cluster holds most nodes: it averages them."""
-        for layer in range(len(self.weights) if "semantic" in self.encoders else 0):
-            assignment = self.get_buffer(f"clusters_{layer}")
-            largest, nodes = int(assignment.bincount().max()), assignment.numel()
-            if self.num_clusters >= FEWEST and largest > CROWDED * nodes:
-                yield (
-                    f"One of the {self.num_clusters} clusters of semantic layer {layer + 1} holds "
-                    f"{largest:,} of {nodes:,} nodes; more cluster_starts may divide it."
-                )
 
     def clear_cache(self) -> None:
         """Drop what was derived from clusters that the best weights may have replaced."""

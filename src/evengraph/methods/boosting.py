@@ -104,9 +104,6 @@ class Boosting(Method):
         "smallest_leaf": (1, 5),
         "balance": (False, True),
     }
-    other_names = (
-        *("xgb", "xgboost", "lightgbm", "lgbm", "catboost", "gbdt", "trees", "randomforest"),
-    )
     suits_heterophily = True
     _untuned_params = {"leaves": 15, "smallest_leaf": 10, "weight_decay": 1.0}
     portfolio = tuple(

@@ -28,7 +28,6 @@ class GCN(NetworkMethod):
         ICLR 2017.
     """
 
-    other_names = ("gnn", "gat", "sage", "graphsage")
     role = "baseline"
     suits_heterophily = True
 

@@ -47,7 +47,6 @@ class LabelPropagation(Method):
         NeurIPS 2003.
     """
 
-    other_names = ("lp", "labelspreading")
     _weighted_edges = True
     title = "Label propagation"
     portfolio = ({},)

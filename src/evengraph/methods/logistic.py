@@ -66,7 +66,6 @@ class Logistic(Method):
         Networks", ICML 2020 workshop.
     """
 
-    other_names = ("lr", "logreg", "logisticregression", "linear")
     portfolio = tuple({"hops": hops, "degree": True, "patience": 8} for hops in (2, 0))
     selects_itself = True
     _weighted_edges = True

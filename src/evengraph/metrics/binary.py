@@ -116,12 +116,6 @@ def precision_at(positive: Tensor, scores: Tensor, k: int) -> float:
     return float((hits[tie - 1] + share * (hits[tie] - hits[tie - 1])) / k)
 
 
-def recall_at_top(positive: Tensor, scores: Tensor, k: int) -> float:
-    """Share of the positives that are among the k highest scores; ties as in `precision_at`."""
-    positives = int(positive.sum())
-    return precision_at(positive, scores, k) * k / positives if positives else math.nan
-
-
 def recall_at(positive: Tensor, scores: Tensor, budget: float) -> float:
     """Highest recall at a false positive rate of at most `budget`."""
     if not 0 <= budget <= 1:

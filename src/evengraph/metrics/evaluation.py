@@ -37,7 +37,6 @@ class Predictions:
     probabilities: Tensor  # of the test nodes, (M, C)
     positive: int = 1
     held_out: tuple[Tensor, Tensor] | None = None  # labels and probabilities of these nodes
-    k: int | None = None
     rule: Rule = BEST_F1
     shares: Sequence[float] | None = None
 
@@ -108,9 +107,8 @@ class Predictions:
 
     @property
     def top(self) -> int:
-        """How many of the highest scores precision at k uses."""
-        positive, _ = self.ranking
-        return min(self.k or max(int(positive.sum()), 1), positive.numel())
+        """How many of the highest scores precision at k uses: as many as there are positives."""
+        return max(int(self.ranking[0].sum()), 1)
 
     @cached_property
     def by_held_out(self) -> Decided:
@@ -172,7 +170,6 @@ def evaluate(
     probabilities: Tensor,
     *,
     positive: int | None = None,
-    k: int | None = None,
     rule: Rule = BEST_F1,
     shares: Sequence[float] | None = None,
     held_out: Tensor | None = None,
@@ -184,7 +181,6 @@ def evaluate(
         task: The task, with its test labels.
         probabilities: What `predict_proba` returned for all nodes.
         positive: Of two classes, the positive one; by default the rarer in training.
-        k: For precision at k; by default the number of positive test nodes.
         rule: By which the threshold is chosen; by default the best F1.
         shares: Of the classes in the population, if labels were collected unevenly.
         held_out: Nodes that calibration and threshold are fitted to, (N,); by default those for
@@ -194,7 +190,7 @@ def evaluate(
     Shapes:
         probabilities: (N, C)
     """
-    options: Any = {"positive": positive, "held_out": held_out, "k": k, "rule": rule}
+    options: Any = {"positive": positive, "held_out": held_out, "rule": rule}
     return Predictions.of(task, probabilities, shares=shares, **options).scores(calibration)
 
 

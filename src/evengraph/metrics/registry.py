@@ -110,15 +110,8 @@ METRICS = {
         Metric(
             *("precision_at_k", "precision at k", "P@k"),
             "Share of true positives among the k nodes ranked highest, k being the number of "
-            "positive test nodes unless set.",
+            "positive test nodes; recall at k is the same.",
             lambda p: metrics.binary.precision_at(*p.ranking, p.top),
-            binary=True,
-        ),
-        Metric(
-            *("recall_at_k", "recall at k", "R@k"),
-            "Share of the positive nodes that are among the k ranked highest; equal to "
-            "precision at k unless k is set.",
-            lambda p: metrics.binary.recall_at_top(*p.ranking, p.top),
             binary=True,
         ),
         Metric(

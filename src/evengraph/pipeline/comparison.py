@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import combinations
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any
 
 import pandas as pd
 
@@ -19,12 +19,11 @@ from evengraph.metrics.significance import (
     ENOUGH_SPLITS,
     FEWEST_SPLITS,
     Evidence,
-    format_p,
     holm,
     t_test,
 )
 
-PAIR_COLUMNS = ("difference", "low", "high", "p", "wide_low", "wide_high", "wide_p", "strength")
+PAIR_COLUMNS = ("difference", "low", "high", "p", "significant")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,45 +81,31 @@ LEVEL = 0.05
 SIMILAR_COST = 1.5  # ratio of seconds
 CLOSE = 2.0  # points by which a cheaper method may be worse
 
-Strength = Literal["clear", "here", "noise"]
-"""Significant; significant on this graph's labelled nodes only; not significant."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
     """One method against another on the same splits, in points.
 
-    Intervals (95%) and p-values are corrected for all comparisons (Holm): an interval excludes 0 if
-    and only if its p is below 0.05.
+    The interval (95%) and p-value allow for nodes shared between splits and are corrected for all
+    comparisons (Holm): the interval excludes 0 if and only if p is below 0.05.
     """
 
     ahead: str  # the method with the higher mean
     behind: str
     difference: float
-    low: float  # of the usual paired t-test
+    low: float
     high: float
     p: float
-    wide_low: float  # of the test that allows for nodes shared between splits
-    wide_high: float
-    wide_p: float
-    strength: Strength
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The interval that belongs to `strength`."""
-        if self.strength == "here":
-            return self.low, self.high
-        return self.wide_low, self.wide_high
+    significant: bool
 
 
 def compare_pairs(
-    values: Mapping[str, Sequence[float]], *, overlap: float, independent: bool, fixed: bool = False
+    values: Mapping[str, Sequence[float]], *, overlap: float, fixed: bool = False
 ) -> list[Pair]:
     """Test the difference between every two methods, given one value per split.
 
     The tests are corrected for all pairs, since the best method is only known afterwards. If splits
-    are drawn independently, the usual test holds for this graph's labelled nodes, not for others.
-    If they are `fixed`, all have the same test nodes, and no difference is significant.
+    are `fixed`, all have the same test nodes, and no difference is significant.
     """
     names, differences = list[tuple[str, str]](), list[list[float]]()
     for first, second in combinations(values, 2):
@@ -128,30 +113,18 @@ def compare_pairs(
             first, second = second, first
         names.append((first, second))
         differences.append([a - b for a, b in zip(values[first], values[second], strict=True)])
-    usual, wide = _corrected(differences, 0.0), _corrected(differences, overlap)
-    pairs = []
-    for (ahead, behind), plain, allowed in zip(names, usual, wide, strict=True):
-        strength: Strength = "noise"
-        enough = len(values[ahead]) >= FEWEST_SPLITS and not fixed
-        if enough and allowed.p < LEVEL:
-            strength = "clear"
-        elif enough and independent and plain.p < LEVEL:
-            strength = "here"
-        pairs.append(
-            Pair(
-                ahead=ahead,
-                behind=behind,
-                difference=plain.mean,
-                low=plain.low,
-                high=plain.high,
-                p=plain.p,
-                wide_low=allowed.low,
-                wide_high=allowed.high,
-                wide_p=allowed.p,
-                strength=strength,
-            )
+    return [
+        Pair(
+            ahead=ahead,
+            behind=behind,
+            difference=test.mean,
+            low=test.low,
+            high=test.high,
+            p=test.p,
+            significant=test.p < LEVEL and len(values[ahead]) >= FEWEST_SPLITS and not fixed,
         )
-    return pairs
+        for (ahead, behind), test in zip(names, _corrected(differences, overlap), strict=True)
+    ]
 
 
 def _corrected(differences: Sequence[Sequence[float]], overlap: float) -> list[Evidence]:
@@ -198,7 +171,7 @@ def judge(
     titles = {standing.label: standing.title for standing in standings}
     rival = [pair for pair in pairs if (pair.ahead, pair.behind) == (verdict.best, best)]
     few = len(standings[0].values(metric)) < FEWEST_SPLITS
-    certain = not few and bool(rival) and rival[0].strength != "noise"
+    certain = not few and bool(rival) and rival[0].significant
     start = "The graph does not help" if certain else "Whether the graph helps is unclear"
     sentence = (
         f"{start}: {titles[verdict.best]}, which ignores it, reaches "
@@ -230,7 +203,7 @@ def _judge(
         return Verdict(best=best, take=best, sentences=(text,))
     against = {pair.behind: pair for pair in pairs if pair.ahead == best}
     # of equal means either may be first in a pair
-    level = [o for o in others if o not in against or against[o].strength == "noise"]
+    level = [o for o in others if o not in against or not against[o].significant]
     beaten = [label for label in others if label not in level]
     if splits < enough and not beaten:
         text = (
@@ -253,7 +226,12 @@ def _judge(
         if level:
             names = _listed([titles[label] for label in (best, *level)])
             sentences.append(f"{names} do not differ significantly; use {titles[take]}, {advice}.")
-        sentences += _better(against[beaten[0]], titles, metric_title)
+        pair = against[beaten[0]]
+        sentences.append(
+            f"{titles[best]} is better than {titles[pair.behind]} by {pair.difference:.1f} points "
+            f"of {metric_title} (95% interval {pair.low:.1f} to {pair.high:.1f}), which is "
+            "significant."
+        )
         if len(beaten) > 1:
             rest = _listed([titles[label] for label in beaten[1:]])
             sentences.append(f"{titles[best]} is further ahead of {rest}.")
@@ -283,21 +261,6 @@ def _advice(
     if take == labels[0]:
         return take, "the one with the highest mean, and run more splits to be sure"
     return take, f"{advice} within {CLOSE:g} points of the best"
-
-
-def _better(pair: Pair, titles: Mapping[str, str], metric_title: str) -> list[str]:
-    low, high = pair.interval
-    text = (
-        f"{titles[pair.ahead]} is better than {titles[pair.behind]} by {pair.difference:.1f} "
-        f"points of {metric_title} (95% interval {low:.1f} to {high:.1f}), which is significant"
-    )
-    if pair.strength == "clear":
-        return [f"{text}."]
-    return [
-        f"{text} on this graph's labelled nodes.",
-        "It is less certain for other nodes: the splits share many of theirs, and a test that "
-        f"allows for it gives {format_p(pair.wide_p)}.",
-    ]
 
 
 def _listed(names: Sequence[str]) -> str:

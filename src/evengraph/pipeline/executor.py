@@ -93,11 +93,8 @@ class Job:
     method: Method  # a fresh copy is fitted
     seed: int  # of the split and of the fit
     candidate: int = 0  # index of the settings among those tried under this label
-    # for two classes: the positive one, by default the rarer; the k of precision at k; the rule
-    # that sets the threshold
-    positive: int | None = None
-    k: int | None = None
-    rule: Rule = BEST_F1
+    positive: int | None = None  # of two classes, by default the rarer
+    rule: Rule = BEST_F1  # that sets the threshold
     shares: Sequence[float] | None = None  # of the classes in the population
     calibrate: bool = False  # and measure that
     record_settings: bool = False
@@ -151,7 +148,7 @@ def score(
     else:
         task, probabilities = job.disk.predict_task(method, task)
     held_out = method.held_out(task)
-    options: Any = {"positive": job.positive, "k": job.k, "rule": job.rule, "shares": job.shares}
+    options: Any = {"positive": job.positive, "rule": job.rule, "shares": job.shares}
     predictions = Predictions.of(task, probabilities, held_out=held_out, **options)
     values = predictions.scores(job.calibrate)
     metrics = reported(values)

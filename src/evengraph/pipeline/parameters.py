@@ -31,7 +31,7 @@ def known_method(name: str) -> str:
     """The key of a method in `METHODS`, also for its title: `graphens` for GraphENS."""
     key = name.lower().replace("-", "").replace(" ", "")
     if key not in METHODS:
-        raise ValueError(unknown("method", name, [*METHODS, "all"], METHODS.other_names))
+        raise ValueError(unknown("method", name, [*METHODS, "all"]))
     return key
 
 

@@ -47,7 +47,7 @@ from evengraph.pipeline.executor import (
 from evengraph.pipeline.model_info import Refit
 from evengraph.pipeline.parameters import PAPER, paper_cell
 from evengraph.pipeline.sources import GraphOnDisk, open_source
-from evengraph.splits import ByTime, Folds, Given, SplitProtocol
+from evengraph.splits import ByTime, Given, SplitProtocol
 
 
 class Splits:
@@ -98,7 +98,6 @@ class RunPlan:
     metric: str = "balanced_accuracy"  # to compare by
     budget: int = 1  # settings to try per method; the first is the one given
     positive: int | None = None
-    k: int | None = None
     rule: Rule = BEST_F1  # that chooses the threshold
     shares: Sequence[float] | None = None  # of the classes in the population
     compares: bool = False  # also if there is one method
@@ -146,7 +145,6 @@ class RunPlan:
                 seed=seed,
                 candidate=index,
                 positive=self.positive,
-                k=self.k,
                 rule=self.rule,
                 shares=self.shares,
                 calibrate=True,
@@ -524,7 +522,6 @@ def compare_results(plan: RunPlan, outcome: RunResults) -> Comparison:
     pairs = compare_pairs(
         {standing.label: standing.values(plan.metric) for standing in ranked},
         overlap=overlap,
-        independent=not isinstance(protocol, Folds),
         fixed=fixed,
     )
     alone = [label for label, method in plan.methods.items() if not method.uses_graph]
@@ -568,7 +565,6 @@ def compare(
     budget: int = 1,
     metric: str = "balanced_accuracy",
     positive: int | str | None = None,
-    k: int | None = None,
     device: torch.device | str = "cpu",
     jobs: int = 1,
     time_limit: float | None = None,
@@ -596,7 +592,6 @@ def compare(
         metric: Metric to compare by.
         positive: For two classes, the positive one: its name, or its index in a split of the
             graph. By default the rarer.
-        k: For precision at k; by default the number of positive test nodes.
         device: Where to train.
         jobs: Number of worker processes, on the CPU.
         time_limit: Seconds after which training stops.
@@ -613,7 +608,6 @@ def compare(
             seeds=list(dict.fromkeys(seeds)),
             budget=budget,
             metric=metric,
-            k=k,
             compares=True,
         ),
         positive,
@@ -643,11 +637,9 @@ def comparison_plan(plan: RunPlan, positive: int | str | None = None) -> RunPlan
     if len(counts) == 2:
         if positive not in (0, 1):
             raise ValueError(f"positive must be class 0 or 1, got {positive}.")
-        if plan.k is not None and plan.k < 1:
-            raise ValueError(f"k must be at least 1, got {plan.k}.")
     else:
         binary = {f"metric {plan.metric}": METRICS[plan.metric].binary or None}
-        for name, value in (binary | {"positive": positive, "k": plan.k}).items():
+        for name, value in (binary | {"positive": positive}).items():
             if value is not None:
                 raise ValueError(f"{name} is for two classes, this graph has {len(counts)}.")
     return plan.changed(positive=positive)
@@ -694,7 +686,7 @@ def _entries(
         return dict(methods)
     for name in methods:
         if name not in METHODS:
-            raise ValueError(unknown("method", name, METHODS, METHODS.other_names))
+            raise ValueError(unknown("method", name, METHODS))
     return {name: METHODS[name](**METHODS[name].graph_defaults(graph)) for name in methods}
 
 

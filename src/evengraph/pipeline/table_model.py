@@ -196,7 +196,7 @@ class TableModel:
         shares: Mapping[str, float] | None = None,
     ) -> None:
         if isinstance(method, str) and method not in METHODS:
-            raise ValueError(unknown("method", method, METHODS, METHODS.other_names))
+            raise ValueError(unknown("method", method, METHODS))
         self.method = method
         self.protocol = protocol
         self.positive = positive

@@ -161,7 +161,7 @@ def _pairs(view: ComparisonView) -> Markup:
     best, shown, others = view.standings[0].label, list[Markup](), list[Markup]()
     for gap in view.gaps.values():
         interval = DASH if gap.interval is None else " to ".join(map(signed, gap.interval))
-        p = gap.corrected_p if gap.interval else None  # of too few splits neither
+        p = gap.p if gap.interval else None  # of too few splits neither
         name = f"{view.titles[gap.ahead]} over {view.titles[gap.behind]}"
         rows = shown if best in (gap.ahead, gap.behind) else others
         cells = [signed(gap.difference), interval, DASH if p is None else format_p(p), gap.verdict]

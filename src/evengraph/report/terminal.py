@@ -110,18 +110,13 @@ def _methods_table(results: Sequence[ResultView]) -> Table:
 
 
 def two_class_metrics(values: Sequence[Mapping[str, object]]) -> list[Metric]:
-    """Metrics of tables about two classes, among those that there are values of.
-
-    Recall at k is left out where it equals precision at k: where k is the number of positives.
-    """
-    equal = all(each.get("recall_at_k") == each.get("precision_at_k") for each in values)
+    """Metrics of tables about two classes, among those that there are values of."""
     return [
         metric
         for name, metric in METRICS.items()
         if metric.column
         and (metric.binary or metric.ranking)
         and all(name in each for each in values)
-        and not (name == "recall_at_k" and equal)
     ]
 
 
@@ -225,17 +220,12 @@ def comparison_notes(comparison: Content) -> list[str]:
     gap = view.standings[1].behind if len(view.standings) > 1 else None
     if gap is not None and not view.too_few:
         lines.append(
-            "Behind the best: the mean difference with its 95% interval, as the verdict uses it: "
-            "it allows for nodes that splits share (Nadeau and Bengio)"
+            "Behind the best: the mean difference with its 95% interval, which allows for nodes "
+            "that splits share (Nadeau and Bengio)"
             + (f" and is corrected for {len(pairs)} comparisons (Holm)." if len(pairs) > 1 else ".")
         )
-        p, corrected = (float("nan") if p is None else p for p in (gap.p, gap.corrected_p))
-        lines.append(
-            f"Best against next: {format_p(corrected)}; {format_p(p)} without allowing for nodes "
-            "that splits share."
-        )
-    if any(pair["strength"] == "here" for pair in pairs):
-        lines.append(f"On these nodes: {TERMS['On these nodes']}")
+        p = float("nan") if gap.p is None else gap.p
+        lines.append(f"Best against next: {format_p(p)}.")
     if comparison["positive"] is not None:
         index = comparison["classes"].index(comparison["positive"])
         size, total = comparison["class_counts"][index], sum(comparison["class_counts"])

@@ -435,12 +435,9 @@ TERMS = {
     "differences per split, widened for nodes that splits share (Nadeau and Bengio) and corrected "
     "for the number of comparisons (Holm).",
     "Significant": "The corrected interval of the difference excludes 0.",
-    "On these nodes": "Significant for the labelled nodes of this graph, with an interval that "
-    "does not allow for shared nodes; less certain for other nodes.",
     "ECE": "Expected calibration error: how far confidence is from accuracy, as predicted and "
     "after calibration on held-out nodes.",
 }
-_STRENGTH = {"clear": "significant", "here": "on these nodes", "noise": "not significant"}
 
 
 class Gap(NamedTuple):
@@ -449,9 +446,8 @@ class Gap(NamedTuple):
     ahead: str  # label
     behind: str
     difference: float
-    interval: Interval | None  # the one that its verdict uses; None with too few splits
+    interval: Interval | None  # None with too few splits
     p: float | None
-    corrected_p: float | None  # allows for shared nodes and for several comparisons
     verdict: str
 
 
@@ -499,15 +495,14 @@ class ComparisonView:
         """All pairs of methods by their labels."""
         tested, gaps = self.num_splits >= FEWEST_SPLITS, {}
         for pair in self.content["pairs"]:
-            strength, p = pair["strength"], (number(pair["p"]), number(pair["wide_p"]))
-            verdict = _STRENGTH[strength]
+            verdict = "significant" if pair["significant"] else "not significant"
             if tested and not self.content["conclusive"]:  # one split, several seeds
                 verdict = "cannot tell"
-            elif not tested or (self.too_few and strength == "noise"):
+            elif not tested or (self.too_few and not pair["significant"]):
                 verdict = "too few splits"
-            interval = self._interval(pair, "" if strength == "here" else "wide_")
-            both = pair["ahead"], pair["behind"]
-            gaps[frozenset(both)] = Gap(*both, pair["difference"], interval, *p, verdict)
+            both, interval = (pair["ahead"], pair["behind"]), self._interval(pair)
+            p = number(pair["p"])
+            gaps[frozenset(both)] = Gap(*both, pair["difference"], interval, p, verdict)
         return gaps
 
     @cached_property
@@ -530,8 +525,8 @@ class ComparisonView:
             rows.append(standing)
         return rows
 
-    def _interval(self, ends: Content, prefix: str = "") -> Interval | None:
-        low, high = number(ends[f"{prefix}low"]), number(ends[f"{prefix}high"])
+    def _interval(self, ends: Content) -> Interval | None:
+        low, high = number(ends["low"]), number(ends["high"])
         return None if self.too_few or low is None or high is None else (low, high)
 
     @property

@@ -107,8 +107,6 @@ class Method(ABC):
 
     title: ClassVar[str]
     """The name in the literature; the name of the class by default."""
-    other_names: ClassVar[Sequence[str]] = ()
-    """Names under which users look for it, in lower case; errors suggest the method for them."""
     role: ClassVar[Literal["", "baseline", "highlight"]] = ""
     """How figures treat it: as the baseline of a comparison, highlighted, or like any other."""
     portfolio: ClassVar[Sequence[Mapping[str, Any]]] = ()
