@@ -27,6 +27,7 @@ from mkdocs.structure.files import File, Files
 
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((?![a-z]+:|#)([^)#\s]+)(#[^)]*)?\)")
 TABLE_ROW = re.compile(r"^\|.*$", flags=re.M)  # where a value stays beside its deviation
+OPTION = re.compile(r"<code>(?=[^<]*-)([^<]{2,30})</code>")  # which is not broken at a hyphen
 INTERVAL = re.compile(r"\((-?[\d.]+) to (-?[\d.]+)\)")  # which stays on one line
 FOLDER = "repository"
 EVERY_METHOD = "<!-- every method -->"
@@ -146,6 +147,11 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         return f"[{match[1]}]({relpath(uri, here)}{match[3] or ''})"
 
     return LINK.sub(rewrite, markdown)
+
+
+def on_page_content(html: str, page: Any, config: Any, files: Files) -> str:
+    """Keep options and names of files on one line."""
+    return OPTION.sub(r'<code class="unbroken">\1</code>', html)
 
 
 def on_post_build(config: Any) -> None:

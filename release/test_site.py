@@ -120,18 +120,33 @@ def check_missing_page(browser, site):
     assert home == (site / "index.html").as_uri()
 
 
+ANSWERS = {
+    "missing values": "Your own data",
+    "gpu": "Large graphs",
+    "unbalanced": "Choosing a method",
+    "fraud": "Fraud and rare classes",
+    "csv": "Your own data",
+    "probability": "Predict and explain",
+    "threshold": "Fraud and rare classes",
+    "time": "Your own data",
+    "large graph": "Large graphs",
+    "pytorch geometric": "Python: scikit-learn and PyG",
+    "confusion matrix": "Metrics",
+}
+
+
 def check_search(browser, site):
-    """From a file, where browsers start no workers."""
+    """What people ask for comes first; from a file, where browsers start no workers."""
     browser.open(site / "index.html", width=1280)
     meta = "document.querySelector('.md-search-result__meta').textContent"
     browser.value("document.querySelector('.md-search__input').focus()")
     assert wait_for(browser, f"!{meta}.includes('Initializing')")
-    browser.write("confusion matrix")
-    browser.send("Input.dispatchKeyEvent", type="keyUp", key="x", windowsVirtualKeyCode=88)
-    hits = "[...document.querySelectorAll('.md-search-result__item h1')].map((h) => h.textContent)"
-    assert wait_for(browser, f"({hits}).length > 0")
-    found = browser.value(hits)
-    assert "Metrics" in found
+    first = "document.querySelector('.md-search-result__item :is(h1, h2)')?.textContent"
+    for query, page in ANSWERS.items():
+        browser.value("document.querySelector('.md-search__input').select()")
+        browser.write(query)
+        browser.send("Input.dispatchKeyEvent", type="keyUp", key="x", windowsVirtualKeyCode=88)
+        assert wait_for(browser, f"{first} === {page!r}"), (query, browser.value(first))
     assert browser.complaints == []
 
 
