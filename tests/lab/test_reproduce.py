@@ -206,6 +206,13 @@ def test_runs_of_former_versions_count():
     assert Plan(spec, other).missing() == jobs
 
 
+def test_the_sound_lte4g_of_a_former_version_is_not_the_one_of_this():
+    job = toy_job("lte4g")
+    old = [replace(job, method_fields={**job.method_fields, "sound": on}) for on in (False, True)]
+    assert known_runs([ended(old[1])]) == {}
+    assert list(known_runs(map(ended, old))) == [job.key]
+
+
 def test_a_row_without_a_later_parameter_is_found(monkeypatch):
     """Its default changes nothing, so the run need not be repeated."""
     spec, later = spec_of(entry(fields={"max_epochs": 2})), ("network", "backbone")

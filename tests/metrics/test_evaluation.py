@@ -18,6 +18,7 @@ from torch_geometric.data import Data
 from command_line import call
 from evengraph import metrics
 from evengraph.core.rng import generator
+from evengraph.metrics import binary
 from evengraph.metrics import multiclass as selection
 from evengraph.metrics.calibration import Calibrator, brier_score, expected_calibration_error
 from evengraph.metrics.decisions import BEST_F1, Costs, Decision, Rule
@@ -527,7 +528,9 @@ def test_noise_is_the_standard_error_of_the_paired_difference():
     assert found == pytest.approx(float(sum(variances)) ** 0.5 / 2, rel=0.08)
 
 
-def test_average_precision_of_resamples_is_that_of_each():
+@pytest.mark.parametrize("at_once", [1, 130, 2**20])  # one sample, two, and all
+def test_average_precision_of_resamples_is_that_of_each(monkeypatch, at_once):
+    monkeypatch.setattr(binary, "AT_ONCE", at_once)
     validation = Validation(torch.tensor([0, 1, 1] * 20), RARE, positive=0)
     values = (3 * normal(60, 2, seed=4)).round().softmax(1)  # with ties
     samples = validation.resamples(generator(2), 20)

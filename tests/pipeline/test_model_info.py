@@ -420,6 +420,7 @@ def decided(**curve):
         (decided(points=None), "decision.curve.points must .* got None"),
         ({"sets": [[0.5], ["a"]]}, r"extra.sets\[1\]\[0\] must .* got 'a'"),
         ({"sets": [[0.5]]}, "sets must have 2 entries, got 1"),
+        ({"made": {"interval": [1.0]}}, "made.interval must have two ends"),
         (
             {"sets": [[0.5]] * 2, "calibrator": {**STORED["calibrator"], "counts": []}},
             "sets need the counts of a calibrator",

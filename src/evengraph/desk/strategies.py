@@ -364,8 +364,8 @@ def _followers(evidence: Evidence, nodes: Tensor) -> list[str]:
     walk = to_scipy(evidence.operator.matrix)  # the diagonal keeps what is there
     reached = walk @ (walk @ (evidence.labels >= 0).numpy().astype(np.float32)) > 0
     texts = []
-    for node, near in zip(nodes.tolist(), walk[nodes.numpy()] @ walk, strict=True):
-        around = near.indices
+    for node in nodes.tolist():
+        around = (walk[[node]] @ walk).indices
         fresh = around[~reached[around]]
         far = "far from any label" if len(evidence.known) and not reached[node] else ""
         count = len(fresh) - int(not reached[node])

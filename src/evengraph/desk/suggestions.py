@@ -290,12 +290,13 @@ def suggest(
         predicted = probability = None
         if evidence.probabilities is not None:
             top = evidence.probabilities[row].max(0)
-            predicted, probability = pool.class_names[int(top.indices)], float(top.values)
+            predicted = pool.class_names[int(top.indices)]
+            probability = round(float(top.values), 6)
         nodes.append(
             Suggestion(
                 id=pool.ids[row],
                 row=row,
-                score=float(scores[row]),
+                score=round(float(scores[row]), 6),
                 reason=text,
                 predicted=predicted,
                 probability=probability,

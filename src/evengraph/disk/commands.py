@@ -104,7 +104,7 @@ def predict_on_disk(
     check_folder(to.parent)
     source = open_on_disk(data, memory, progress=StageLines(), ranks=current_ranks())
     assert isinstance(source.disk, DiskGraph)
-    line = written(to)
+    line = f"kept {escape(str(to))}" if to.is_dir() else written(to)
     made_from = [file_hash(path) for path in sorted(model.iterdir()) if path.is_file()]
     counts, flagged = write_predictions(
         table_model,

@@ -5,6 +5,7 @@ together or not at all. Values are fractions; an undefined value is NaN.
 """
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -73,20 +74,26 @@ def average_precision(positive: Tensor, scores: Tensor) -> float:
     return float(gains.sum() / positive.sum())
 
 
-def resampled_average_precision(positive: Tensor, scores: Tensor, samples: Tensor) -> Tensor:
-    """Average precision of samples of the nodes, which are sorted once, float64, (R,).
+AT_ONCE = 2**20  # nodes of samples
 
-    Shapes:
-        samples: indices, (R, M)
-    """
+
+def resampled_average_precision(
+    positive: Tensor, scores: Tensor, samples: Sequence[Tensor]
+) -> Tensor:
+    """Average precision of samples of the nodes, which are sorted once, float64, (R,)."""
     levels, place = (-scores.double()).unique(return_inverse=True)  # the highest score is first
-    size = len(samples), len(levels)
-    index = place[samples] + size[1] * torch.arange(size[0], device=place.device).unsqueeze(1)
-    found = positive[samples].double().flatten()
-    hits = torch.bincount(index.flatten(), found, minlength=size[0] * size[1]).view(size)
-    nodes = torch.bincount(index.flatten(), minlength=size[0] * size[1]).view(size)
-    precision = hits.cumsum(1) / nodes.cumsum(1).clamp(min=1)
-    return ((hits * precision).sum(1) / hits.sum(1)).nan_to_num(0.0)
+    found, step = [], max(AT_ONCE // max(len(scores), 1), 1)
+    for start in range(0, len(samples), step):
+        some = torch.stack(list(samples[start : start + step]))
+        size = len(some), len(levels)
+        rows = torch.arange(size[0], device=place.device).unsqueeze(1)
+        index = (place[some] + size[1] * rows).flatten()
+        weights = positive[some].double().flatten()
+        hits = torch.bincount(index, weights, minlength=size[0] * size[1]).view(size)
+        nodes = torch.bincount(index, minlength=size[0] * size[1]).view(size)
+        precision = hits.cumsum(1) / nodes.cumsum(1).clamp(min=1)
+        found.append((hits * precision).sum(1) / hits.sum(1))
+    return torch.cat(found).nan_to_num(0.0)
 
 
 def precision_recall_points(positive: Tensor, scores: Tensor, limit: int = 60) -> list[list[float]]:

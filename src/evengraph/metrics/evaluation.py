@@ -249,4 +249,4 @@ class Validation(NamedTuple):
             found = [self.score(probabilities, rows) for rows in samples]
             return torch.tensor(found, dtype=torch.float64)
         positive, scores = self.labels == self.positive, probabilities[:, self.positive]
-        return resampled_average_precision(positive, scores, torch.stack(list(samples)))
+        return resampled_average_precision(positive, scores, samples)

@@ -433,6 +433,8 @@ class ModelInfo:
                 f"{place}sets": one.sets,
             }
         sizes = {name: part for name, part in sizes.items() if part}
+        if len(self.made.get("interval", ())) not in (0, 2):
+            raise SchemaError("must have two ends", "made.interval")
         if self.confusion is not None:
             sizes |= {"confusion": self.confusion}
             sizes |= {f"confusion[{row}]": part for row, part in enumerate(self.confusion)}

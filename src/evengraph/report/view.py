@@ -255,7 +255,7 @@ class ResultView:
         each = [Hits.of(matrix, index) for matrix in self._matrices for index in classes]
         hits, size, guessed = (sum(one[place] for one in each) for place in range(3))
         distinct = number(self.content.get("distinct"))  # NaN without test nodes
-        return Hits(hits, size, guessed, distinct or 1 / len(self.runs))
+        return Hits(hits, size, guessed, max(distinct or 1 / len(self.runs), 1e-6))
 
     @property
     def tests(self) -> int:
