@@ -815,3 +815,9 @@ def test_a_file_is_read_as_it_is_only_where_it_may_not_be_written(
     else:
         with pytest.raises(ValueError, match=f"^Cannot open or write .*: {error}"), file.read():
             pass
+
+
+def test_rows_are_found_by_more_values_than_a_query_has_variables(store):
+    store.add(ended(make_job(seed=5)), ended(make_job(seed=7)))
+    assert [row.job.seed for row in store.rows(seed=range(6, 300_000))] == [7]
+    assert store.rows(seed=[], method="gcn") == []

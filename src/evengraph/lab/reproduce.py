@@ -243,11 +243,11 @@ def known_runs(rows: Iterable[Row]) -> dict[str, Run]:
     known = {}
     for row in rows:
         job = current.get(row.job.stem, row.job)
-        if job.method == "lte4g" and job.method_fields.get("sound"):  # of 0.2.0: other numbers
-            continue
         kind = METHODS.get(job.method)  # the method of a plugin may not be installed
         if row.job.stem not in current and kind is not None:
             defaults = {item.name: item.default for item in fields(kind)}
+            if job.method_fields.get("sound") and "sound" not in defaults:
+                continue  # a variant of version 0.2.0, with numbers of its own
             job = replace(job, method_fields=defaults | kind.current_params(job.method_fields))
         current[row.job.stem] = job
         score = float(row.outcome.get("validation", 0)) if row.done else None

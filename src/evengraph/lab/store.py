@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from sys import intern
 from time import time
@@ -325,12 +324,12 @@ class Store:
     def scan(self, *, parts: Sequence[str] = (), **filters: Any) -> Iterator[Row]:
         """Read rows one by one, as `rows` does; damaged ones are left out, and told in `damage`."""
         wanted = {name: value for name, value in filters.items() if value is not None}
-        several = {n: [v] if isinstance(v, str | int) else list(v) for n, v in wanted.items()}
-        marks = (f"{name} IN ({', '.join('?' * len(some))})" for name, some in several.items())
-        reader, where = _RowReader(parts), " AND ".join(marks)
+        lists = [[v] if isinstance(v, str | int) else list(v) for v in wanted.values()]
+        reader = _RowReader(parts)
+        where = " AND ".join(f"{name} IN (SELECT value FROM json_each(?))" for name in wanted)
         with self._file.read() as base:
             query = f"SELECT {_COLUMNS} FROM runs WHERE {where or 1} ORDER BY rowid"
-            for columns in base.execute(query, list(chain(*several.values()))):
+            for columns in base.execute(query, [json.dumps(some) for some in lists]):
                 row = self._row(columns, reader)
                 if row is not None:
                     yield row
