@@ -319,7 +319,7 @@ def test_the_front_page_has_its_numbers(draw_front, draw_unison, draw_reproducti
 
 
 def test_the_page_on_tables_has_its_results(draw_tables):
-    text = (ROOT / "docs" / "results" / "sklearn.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "results" / "unison.md").read_text(encoding="utf-8")
     rows = draw_tables.rows()
     assert draw_tables.draws(rows) == 10
     assert all(draw_tables.compared(rows, transfer=both) in text for both in (False, True))

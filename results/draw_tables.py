@@ -1,4 +1,4 @@
-"""Draw the tables of docs/results/sklearn.md from tables.csv: `python results/draw_tables.py`."""
+"""Draw the last tables of docs/results/unison.md: `python results/draw_tables.py`."""
 
 from __future__ import annotations
 
