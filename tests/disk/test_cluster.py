@@ -80,7 +80,7 @@ def graph(tmp_path_factory):
     return pack_graph(eg.toy(200, 600, 10, 3), tmp_path_factory.mktemp("graph") / "graph").path
 
 
-OPTIONS = ("--memory", "100MB", "--splits", "5-5", "--set", "max_epochs=5")
+OPTIONS = ("--memory", "300MB", "--splits", "5-5", "--set", "max_epochs=5")
 
 
 def test_workers_train_and_predict_as_one_process(ray, graph, tmp_path, monkeypatch, capsys):
@@ -105,7 +105,7 @@ def test_workers_train_and_predict_as_one_process(ray, graph, tmp_path, monkeypa
     models = [eg.load_model(tmp_path / name) for name in ("alone", "many")]
     losses = [torch.tensor(model.history_[0].loss) for model in models]
     torch.testing.assert_close(*losses, atol=1e-4, rtol=1e-3)
-    predict = ("predict", "many", graph, "--memory", "100MB", "--out")
+    predict = ("predict", "many", graph, "--memory", "300MB", "--out")
     assert call(*predict, "one.parquet") == 0
     alone = capsys.readouterr().out
     assert call(*predict, "folder", "--ray", "auto", "--workers", "2") == 0

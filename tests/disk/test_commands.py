@@ -38,21 +38,21 @@ def packed(tmp_path, monkeypatch):
 
 
 def test_run_and_predict_from_disk(packed, capsys):
-    arguments = ["--memory", "50MB", "--out", "out", "--save", "model"]
+    arguments = ["--memory", "300MB", "--out", "out", "--save", "model"]
     assert call("run", "graph", *FAST, *arguments) == 0
     shown = capsys.readouterr()
     assert "natural split (train=0.6, val=0.2)" in shown.out
     assert "structural view: done in" in shown.err
     result = json.loads((packed.path.parent / "out" / "result.json").read_text())
     assert result["dataset"]["num_edges"] == packed.num_edges // 2
-    assert call("predict", "model", "graph", "--memory", "50MB", "--out", "p.csv") == 0
+    assert call("predict", "model", "graph", "--memory", "300MB", "--out", "p.csv") == 0
     shown = capsys.readouterr()
     rows = read(packed.path.parent / "p.csv")
     assert [row["id"] for row in rows[:2]] == ["1000", "1001"]
     counts = {name: sum(row["class"] == name for row in rows) for name in ("no", "yes")}
     for name, count in counts.items():
         assert f"{count:>10,}  {name}" in shown.out
-    assert call("predict", "model", "graph", "--memory", "50MB", "--out", "p.parquet") == 0
+    assert call("predict", "model", "graph", "--memory", "300MB", "--out", "p.parquet") == 0
     frame = pandas.read_parquet("p.parquet")
     np.testing.assert_allclose([float(row["p_yes"]) for row in rows], frame["p_yes"], atol=1e-6)
 
@@ -60,12 +60,12 @@ def test_run_and_predict_from_disk(packed, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--memory", "50MB", "--method", "gcn"], "GCN needs the whole graph in memory"),
+        (["--memory", "300MB", "--method", "gcn"], "GCN needs the whole graph in memory"),
         (["--memory", "lots"], "memory must be a size such as 4GB"),
-        (["--memory", "1KB"], "memory must be at least 32.0 MiB, got 1KB"),
-        (["--memory", "50MB", "--refit"], "--refit needs the whole graph in memory"),
-        (["--memory", "50MB", "--split", "longtail"], "--split longtail needs the whole"),
-        (["--memory", "50MB", "--label", "kind"], "has chosen its columns; leave out --label."),
+        (["--memory", "1KB"], "memory must be at least 300MB, got 1KB"),
+        (["--memory", "300MB", "--refit"], "--refit needs the whole graph in memory"),
+        (["--memory", "300MB", "--split", "longtail"], "--split longtail needs the whole"),
+        (["--memory", "300MB", "--label", "kind"], "has chosen its columns; leave out --label."),
     ],
 )
 def test_what_needs_memory_is_refused(packed, capsys, arguments, words):
@@ -78,7 +78,7 @@ def test_a_changed_file_is_an_error_whatever_its_date(packed, capsys):
     values = np.load(path)
     np.save(path, values + 1)
     os.utime(path, (0, 0))
-    assert call("run", "graph", *FAST, "--memory", "50MB") == 2
+    assert call("run", "graph", *FAST, "--memory", "300MB") == 2
     assert "x.npy was changed after packing: pack it again" in capsys.readouterr().err
 
 
@@ -91,14 +91,14 @@ def test_memory_is_for_packed_graphs_that_exist(packed, capsys):
         (["predict", "model", "graph", "--top", "3"], "--top needs the whole graph in memory."),
         (["predict", "model", "graph", "--out", "p.txt"], "ends in .csv, .parquet"),
     ):
-        assert call(*arguments, "--memory", "50MB") == 2
+        assert call(*arguments, "--memory", "300MB") == 2
         assert words in capsys.readouterr().err
 
 
 def test_what_cannot_learn_from_disk_does_not_predict_from_disk(packed, capsys):
     quick = ["--set", "max_epochs=1", "--splits", "1-1", "--save", "model"]
     assert call("run", "graph", "--method", "gcn", *quick) == 0
-    assert call("predict", "model", "graph", "--memory", "50MB", "--out", "p.csv") == 2
+    assert call("predict", "model", "graph", "--memory", "300MB", "--out", "p.csv") == 2
     assert "GCN needs the whole graph in memory; for a graph on disk" in capsys.readouterr().err
 
 
@@ -111,17 +111,17 @@ def test_a_graph_that_does_not_fit_stays_on_disk(packed, capsys, monkeypatch):
     assert "--top needs the whole graph in memory." in capsys.readouterr().err
     monkeypatch.setattr(limits, lambda: 10**9)
     assert call("predict", "model", "graph", "--out", "whole.csv") == 0  # features as packed
-    assert call("predict", "model", "graph", "--memory", "50MB", "--out", "blocks.csv") == 0
+    assert call("predict", "model", "graph", "--memory", "300MB", "--out", "blocks.csv") == 0
     whole, blocks = (read(packed.path.parent / name) for name in ("whole.csv", "blocks.csv"))
     assert [row["class"] for row in whole] == [row["class"] for row in blocks]
     other = pack_graph(toy(50, 80, 8, 2), "other", encoder=None)
-    assert call("predict", "model", str(other.path), "--memory", "50MB") == 0
+    assert call("predict", "model", str(other.path), "--memory", "300MB") == 0
     wider = pack_graph(toy(50, 80, 9, 2), "wider")
-    assert call("predict", "model", str(wider.path), "--memory", "50MB") == 2
+    assert call("predict", "model", str(wider.path), "--memory", "300MB") == 2
     assert "must hold the features that the model was trained on" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("options", [[], ["--memory", "50MB"]])
+@pytest.mark.parametrize("options", [[], ["--memory", "300MB"]])
 def test_a_graph_packed_without_labels_says_so(tmp_path, capsys, options):
     graph = toy(20, 40, 4, 2)
     graph.y = torch.full((20,), -1)
@@ -135,7 +135,7 @@ def test_a_graph_packed_without_labels_says_so(tmp_path, capsys, options):
 @pytest.fixture
 def source(tmp_path):
     pack_graph(toy(150, 300, 5, 2), tmp_path / "graph")
-    return open_on_disk(tmp_path / "graph", 2**25)
+    return open_on_disk(tmp_path / "graph", "300MB")
 
 
 @pytest.fixture
@@ -211,7 +211,7 @@ def test_nodes_with_a_label_can_be_left_out(tmp_path, monkeypatch, model, suffix
     graph = toy(150, 300, 5, 2)
     graph.y[60:130] = -1
     pack_graph(graph, tmp_path / "some")
-    disk = open_on_disk(tmp_path / "some", 2**25).disk
+    disk = open_on_disk(tmp_path / "some", "300MB").disk
     path = tmp_path / f"p.{suffix}"
     write_predictions(model, disk, tmp_path / "all.parquet")
     counts, _ = write_predictions(model, disk, path, only_unlabelled=True)

@@ -14,7 +14,7 @@ from evengraph.pipeline.run import RunPlan, run
 from evengraph.pipeline.table_model import TableModel
 from evengraph.splits import Natural
 
-LIMIT = 2**27
+LIMIT = "300MB"
 
 
 def train(source):

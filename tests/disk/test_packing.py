@@ -121,7 +121,7 @@ def test_a_data_set_by_name_and_graph_files_are_packed(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"memory": "1MB"}, "memory must be at least 256MiB, got 1MB"),
+        ({"memory": "1MB"}, "memory must be at least 300MB, got 1MB"),
         ({"dtype": "int8"}, "dtype must be one of float32, float16, got 'int8'"),
         ({"label": "nothing"}, "has no column 'nothing'"),
         ({"drop": ["nothing"]}, "has no column 'nothing'"),

@@ -21,7 +21,7 @@ from torch_geometric.data import Data
 from evengraph import __version__
 from evengraph.core.files import locked, write_atomic
 from evengraph.core.lazy import PACKED
-from evengraph.core.machine import available_memory, format_size
+from evengraph.core.machine import available_memory, format_size, parse_size
 from evengraph.core.task import edge_weight
 from evengraph.disk.packed_graph import FORMAT, MASKS, NEW, PackedGraph, PackError, file_hash
 from evengraph.ops.sparse import undirected_adjacency
@@ -29,6 +29,7 @@ from evengraph.tables.build import TableGraph
 from evengraph.tables.feature_encoder import FeatureEncoder
 
 JOURNAL = "journal.json"
+MIN_MEMORY = 300_000_000  # to work from disk: buffers of fixed size take as much
 BYTES_PER_EDGE = 40  # of an entry of the edges while it is read: both ends as int64, and a copy
 
 
@@ -234,3 +235,12 @@ def check_encoder(packed: PackedGraph, encoder: FeatureEncoder | None) -> None:
 def memory_to_read(packed: PackedGraph) -> int:
     """Bytes that a graph takes in memory while it is read."""
     return packed.num_nodes * (8 * packed.num_features + 100) + BYTES_PER_EDGE * packed.num_edges
+
+
+def memory_limit(memory: str | int | None, processes: int = 1) -> int:
+    """Bytes to use from disk: those that were given, else half of what is free."""
+    if memory is None:
+        return available_memory() // (2 * processes)
+    if (limit := parse_size(memory)) < MIN_MEMORY:
+        raise ValueError(f"memory must be at least 300MB, got {memory}.")
+    return limit

@@ -21,11 +21,11 @@ from torch_geometric.data import Data
 
 from evengraph.core.files import atomic_file, write_atomic
 from evengraph.core.lazy import PACKED, is_packed
-from evengraph.core.machine import available_memory, format_size, parse_size
+from evengraph.core.machine import available_memory
 from evengraph.core.rng import generator
 from evengraph.core.task import HIDDEN_LABEL, Task
 from evengraph.datasets import DATASETS, cache_folder
-from evengraph.disk.graphs import check_encoder, memory_to_read
+from evengraph.disk.graphs import check_encoder, memory_limit, memory_to_read
 from evengraph.disk.learners import (
     LEARNERS,
     Chooser,
@@ -71,7 +71,6 @@ CACHE = "propagated"
 SCORES = 0.1  # of the memory for predictions of validation nodes
 SCORED = 3  # copies of these: as probabilities, joined, and while they are ranked
 VERSION = "2"  # of checkpoints; incremented when training changes
-MIN_MEMORY = 32 * 2**20  # to work from disk, besides Python and torch
 Blocks = Iterator[dict[str, NDArray[Any]]]
 """Columns of predictions of some nodes at a time."""
 SUFFIXES = (".csv", ".parquet")
@@ -466,9 +465,7 @@ def open_on_disk(
             raise ValueError(f"{path} does not exist.")
         hint = f"evengraph pack {path} --out graph makes one"
         raise ValueError(f"memory is for packed graphs: {hint}.")
-    limit = available_memory() // (2 * ranks.here) if memory is None else parse_size(memory)
-    if memory is not None and limit < MIN_MEMORY:
-        raise ValueError(f"memory must be at least {format_size(MIN_MEMORY)}, got {memory}.")
+    limit = memory_limit(memory, ranks.here)
     packed = PackedGraph.open(path)
     packed.verify()
     packed.check()

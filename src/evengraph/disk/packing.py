@@ -12,7 +12,6 @@ from typing import Any
 
 from evengraph.core.errors import one_line_errors
 from evengraph.core.lazy import is_packed
-from evengraph.core.machine import available_memory, parse_size
 from evengraph.datasets import DATASETS, load
 from evengraph.disk.engine import (
     STREAMED,
@@ -27,7 +26,7 @@ from evengraph.disk.engine import (
     quote_name,
     write_edges,
 )
-from evengraph.disk.graphs import PackWriter, pack_graph
+from evengraph.disk.graphs import PackWriter, memory_limit, pack_graph
 from evengraph.disk.joining import Earlier, join_edges, join_nodes, place_nodes
 from evengraph.disk.pack_nodes import (
     NodeTable,
@@ -297,14 +296,6 @@ def pack(
             raise
         # name the folder: DuckDB and NumPy name a file of theirs or none
         raise OSError(errno.ENOSPC, full, str(path)) from None
-
-
-def memory_limit(memory: str | int | None) -> int:
-    """Bytes to use: those that were given, else half of what is free."""
-    limit = available_memory() // 2 if memory is None else parse_size(memory)
-    if limit < 2**28:
-        raise ValueError(f"memory must be at least 256MiB, got {memory or limit}.")
-    return limit
 
 
 def _find_tables(data: Tables, edges: Tables | None) -> tuple[TableFiles, TableFiles] | None:
