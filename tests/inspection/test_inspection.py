@@ -111,9 +111,6 @@ def test_degrees_and_components_against_networkx(found, data):
     assert counted.largest == max(degrees)
     assert counted.isolated == degrees.count(0)
     assert counted.isolated_share == degrees.count(0) / num_nodes
-    for low, high, count in counted.bins:
-        assert count == sum(low <= degree <= high for degree in degrees)
-    assert sum(count for _, _, count in counted.bins) == num_nodes
 
     mask = data.draw(st.lists(st.booleans(), min_size=num_nodes, max_size=num_nodes))
     parts = list(nx.connected_components(graph))
@@ -125,10 +122,7 @@ def test_degrees_and_components_against_networkx(found, data):
     assert counts.unlabelled_nodes == sum(map(len, bare))
 
 
-def test_bins_double_and_edges_have_two_rows():
-    star = np.stack([np.zeros(9, dtype=np.int64), np.arange(1, 10)])
-    degrees = count_degrees(read_edges(star, 12)[0])
-    assert degrees.bins == ((0, 0, 2), (1, 1, 9), (2, 3, 0), (4, 7, 0), (8, 15, 1))
+def test_edges_have_two_rows():
     with pytest.raises(ValueError, match="two rows"):
         read_edges(np.zeros((3, 4), dtype=np.int64), 3)
 
@@ -520,9 +514,7 @@ GRAPH = Inspection(
         neighbours=(900, 100),
     ),
     edges=Edges(pairs=2000, repeated=0, to_itself=0, one_way=0, directed=False),
-    degrees=Degrees(
-        median=3, mean=4.0, largest=50, isolated=0, isolated_share=0.0, bins=((1, 1, 1000),)
-    ),
+    degrees=Degrees(median=3, mean=4.0, largest=50, isolated=0, isolated_share=0.0),
     components=Components(count=1, largest=1000, unlabelled=0, unlabelled_nodes=0),
     reach=Reach(
         hops=4,
@@ -586,7 +578,6 @@ CASES = {
     "no features": {"features": {"count": 0}},
     "missing values": {"features": {"missing": 3}},
     "equal nodes": {"features": {"duplicate_nodes": 20}},
-    "few kinds of nodes": {"features": {"duplicate_nodes": 960}},
     "constants": {"features": {"count": 16, "constant": 3}},
     "a leak": {"leaks": (Leak(column="y", kind="label"),)},
     "a copy": {"leaks": (Leak(column="feature 17", kind="copy"),)},

@@ -22,7 +22,6 @@ QUICK = {
         {"hidden": 7, "members": 2, "max_epochs": 12},
         {"views": "ego", "members": 1, "hidden": 5, "max_epochs": 6},
     ],
-    "iceberg": [{"hidden": 9, "max_epochs": 12}],
     "mlp": [{"hidden": 9, "max_epochs": 12}],
     "boosting": [
         {"max_epochs": 25},

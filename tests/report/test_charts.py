@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from evengraph.report import charts, markup
-from evengraph.report.inspect_page import degree_bars, homophily_row
+from evengraph.report.inspect_page import homophily_row
 from evengraph.report.view import ClassSummary
 
 
@@ -101,11 +101,8 @@ def test_dots_stay_on_the_axis(parse):
     assert not parse(charts.dot_row("undefined", None)).all("circle")
 
 
-def test_homophily_and_degrees(parse):
+def test_homophily(parse):
     assert not parse(homophily_row(summary(homophily=None, chance=None))).all("circle")
-    found = parse(degree_bars([(0, 0, 5), (1, 1, 0), (2, 3, 20)]))
-    assert [node.text for node in found.all("span", "name")] == ["0", "1", "2–3"]
-    assert [place(one, "width") for one in found.all("rect")] == [25.0, 0.0, 100.0]
 
 
 @pytest.mark.parametrize(("values", "limits"), [([], (-6, 106)), ([5.0, None], (4.5, 5.5))])

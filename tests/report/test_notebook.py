@@ -6,7 +6,6 @@ import pytest
 from samples import compared, look
 
 import evengraph as eg
-from evengraph.pipeline.run import RunPlan, run
 from evengraph.report.notebook import comparison_html, inspection_html, model_html
 from evengraph.splits import Natural
 
@@ -38,11 +37,6 @@ def test_an_explanation_an_inspection_a_comparison_and_a_run(fitted, graph, pars
     assert parse(eg.inspect_graph(graph)._repr_html_()).all("ul", "ladder")
     tree = parse(comparison_html(compared(80.0, 70.0)))
     assert tree.all("p", "verdict")[0].text == "Method 0 is better. Use it."
-    what = {"dataset": "toy", "graph": graph, "protocol": Natural(train=0.4, val=0.3)}
-    plan = RunPlan(**what, methods={"gcn": eg.GCN(max_epochs=1)}, seeds=[0])
-    tree = parse(run(plan)._repr_html_())
-    assert tree.all("h2")[0].text == "GCN on toy"
-    assert tree.all("section", "cards")
 
 
 def test_a_model_shows_its_scores_and_classes(parse):

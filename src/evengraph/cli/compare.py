@@ -121,14 +121,10 @@ def _plan_splits(
         shares = source.default_shares("natural") | dict(given)
         shares.pop("train", None)
         return Folds(folds=folds, **shares), list(range(folds))
-    if split is None and source.default_split not in ("given", "bytime"):
-        split = "natural"
-    seeds = parse_splits(splits or str(DRAWS.get(split or "", 5)), 0)
-    if split is not None:
-        return make_protocol(split, source.default_shares(split) | dict(given)), seeds
-    for name in given:
-        raise ValueError(f"the split or the time column decides; leave --{name} out.")
-    return source.make_split(), seeds
+    usual = source.default_split
+    split = split or (usual if usual in ("given", "bytime") else "natural")
+    protocol = make_protocol(split, source.default_shares(split) | dict(given))
+    return protocol, parse_splits(splits or str(DRAWS.get(split, 5)), 0)
 
 
 def _make_methods(names: str | None, settings: Sequence[str], graph: Graph) -> dict[str, Method]:

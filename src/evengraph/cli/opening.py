@@ -81,34 +81,9 @@ def open_data(
             return open_dataset(data)
     arguments = split_lists(columns)
     with err.status(f"reading {escape(data)}"):
-        try:
-            source = open_tables(data, **arguments)
-        except FileNotFoundError as error:
-            raise FileNotFoundError(f"{error}{_suggested(data)}") from None
+        source = open_tables(data, **arguments)
     print_notes(source.tables.notes if source.tables else (), err)
     return source
-
-
-def _suggested(data: str) -> str:
-    """How to name the two largest tables of a folder that are not called nodes and edges."""
-    from shlex import quote
-
-    from evengraph.tables.read import csv_header, table_suffix
-
-    def num_columns(path: Path) -> int:
-        if table_suffix(path).startswith((".csv", ".tsv")):  # others may have to be read as a whole
-            with suppress(OSError, ValueError):
-                return len(csv_header(path)[1])
-        return 0
-
-    folder = Path(data).expanduser()
-    paths = folder.iterdir() if folder.is_dir() else ()
-    tables = [path for path in paths if path.is_file() and table_suffix(path)]
-    if len(tables) < 2:
-        return ""
-    largest = sorted(tables, key=lambda path: -path.stat().st_size)[:2]
-    edges, nodes = sorted(largest, key=num_columns)  # of equally many columns, the larger: edges
-    return f" Or pass both tables: {quote(str(nodes))} --edges {quote(str(edges))}"
 
 
 def split_lists(columns: Columns) -> dict[str, Any]:

@@ -98,12 +98,6 @@ def show_flags(found: NodePredictions, model: TableModel) -> None:
     )
     if decision.outcome is not None and not (found.by_number or found.shares):
         print_sentence(escape(decision.words(name)))
-    differ = int((frame["flagged"] != (frame["class"].astype(str) == name)).sum())
-    if differ:  # of a model that was saved before version 0.3
-        print_sentence(
-            f"class is the argmax, flagged uses the tuned threshold; they differ for {differ:,} of "
-            f"{len(frame):,} nodes: to find {escape(name)}, use flagged"
-        )
 
 
 def heading(frame: Any, name: str) -> str:

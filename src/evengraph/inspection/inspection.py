@@ -231,7 +231,6 @@ NEAR_HOPS = 2  # depth of a usual graph network
 OUT_OF_REACH = 0.25  # share of nodes too far from a class that makes it under-reached
 MANY_CUT_OFF = 0.05  # share of nodes without neighbours, or in components without a label
 MANY_DUPLICATES = 0.01  # share of nodes with the features of another
-FEW_DISTINCT = 0.5  # share of duplicates from which the features are simply few
 TOO_GOOD = 95.0  # percent on test nodes that real features hardly reach
 NOTABLE = 0.3  # share of the error from which a column is named as a reason
 MOST_LISTED = 5  # findings of one kind; further ones are summarised
@@ -455,10 +454,7 @@ def _about_duplicates(features: Features, num_nodes: int) -> Sentences:
     share = features.duplicate_nodes / num_nodes
     if not features.count:
         return
-    if share >= FEW_DISTINCT:
-        distinct = num_nodes - features.duplicate_nodes - max(features.empty_nodes - 1, 0)
-        yield "note", f"Features alone distinguish only {distinct:,} kinds of nodes."
-    elif share >= MANY_DUPLICATES:
+    if share >= MANY_DUPLICATES:
         text = f"{percent(share)} of the nodes have the same features as another: check that no "
         yield "note", f"{text}node is listed twice."
     if features.conflicting_nodes:

@@ -56,7 +56,6 @@ class Degrees:
     largest: int
     isolated: int  # nodes without neighbours
     isolated_share: float
-    bins: tuple[tuple[int, int, int], ...]  # lowest and highest degree, number of nodes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,16 +108,12 @@ def count_edges(edge_index: Ints, num_nodes: int) -> int:
 def count_degrees(neighbours: Neighbours) -> Degrees:
     degrees = np.diff(neighbours.indptr)
     isolated = int((degrees == 0).sum())
-    # bin 0 holds degree 0, bin 1 degree 1, bin 2 degrees 2 and 3, bin 3 degrees 4 to 7
-    counts = np.bincount(np.frexp(degrees)[1])
-    bins = tuple((2**n // 2, max(2**n - 1, 0), int(count)) for n, count in enumerate(counts))
     return Degrees(
         median=float(np.median(degrees)),
         mean=float(degrees.mean()),
         largest=int(degrees.max()),
         isolated=isolated,
         isolated_share=isolated / neighbours.num_nodes,
-        bins=bins,
     )
 
 

@@ -4,6 +4,8 @@ A method has one line here: its import, written `X as X` so that type checkers s
 METHODS lists it under the name of its class in lower case, and everything else finds it there.
 """
 
+from torch_geometric.data import Data
+
 from evengraph.core.registry import Registry
 from evengraph.methods.bases.fitting import fit_many as fit_many
 from evengraph.methods.bases.method import Method as Method
@@ -50,3 +52,10 @@ METHODS: Registry[type[Method]] = Registry("evengraph.methods", Method, _BUILT_I
 
 DEFAULT_METHOD = "auto"  # what `run` and `TableModel` use
 DEFAULT_ON_DISK = "unison"  # what `run` uses for a graph on disk
+
+
+def new_method(method: str | Method, graph: Data) -> Method:
+    """A method by its name, with its defaults for the graph, or a copy of one."""
+    if isinstance(method, str):
+        return METHODS[method](**METHODS[method].graph_defaults(graph))
+    return type(method)(**method.get_params())

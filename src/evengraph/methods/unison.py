@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from evengraph.core.task import Task
 from evengraph.core.untrusted import MAX_STEPS
-from evengraph.methods.bases.method import Committee, Method
+from evengraph.methods.bases.method import Committee, Method, model_input
 from evengraph.methods.bases.network import above_mean, pseudo_label_loss
 from evengraph.metrics.multiclass import rare_class
 from evengraph.nn.members import Diffusion, Members, Views
@@ -187,7 +187,7 @@ class Unison(Method):
     @torch.no_grad()
     def predict_members(self, graph: Data) -> Committee:
         """Probabilities of every network, and the weight of its vote."""
-        return self._committee(self._model_input(graph)).to(graph.x.device)
+        return self._committee(model_input(self, graph)).to(graph.x.device)
 
     def _committee(self, graph: Data) -> Committee:
         return Committee(self.net_(graph).softmax(2), self.net_.votes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from itertools import combinations
 from statistics import fmean
@@ -161,60 +161,38 @@ def judge(
     If one that ignores the graph (`alone`) is best, the verdict begins with that, or with a doubt
     if the difference is not significant, and the method to use is one of them.
     """
-    enough = FEWEST_SPLITS if fixed else ENOUGH_SPLITS
-    verdict = _judge(standings, pairs, metric, alone, enough)
-    means = _means(standings, metric)
-    with_graph = [label for label in means if label not in alone]
-    best = max(with_graph, key=lambda label: means[label], default=None)
-    if best is None or verdict.best not in alone:
-        return verdict
-    titles = {standing.label: standing.title for standing in standings}
-    rival = [pair for pair in pairs if (pair.ahead, pair.behind) == (verdict.best, best)]
-    few = len(standings[0].values(metric)) < FEWEST_SPLITS
-    certain = not few and bool(rival) and rival[0].significant
-    start = "The graph does not help" if certain else "Whether the graph helps is unclear"
-    sentence = (
-        f"{start}: {titles[verdict.best]}, which ignores it, reaches "
-        f"{means[verdict.best]:.1f}, the best method that uses it, {titles[best]}, "
-        f"{means[best]:.1f}."
-    )
-    return replace(verdict, sentences=(sentence, *verdict.sentences))
-
-
-def _means(standings: Sequence[Standing], metric: str) -> dict[str, float]:
-    return {standing.label: fmean(standing.values(metric)) for standing in standings}
-
-
-def _judge(
-    standings: Sequence[Standing],
-    pairs: Sequence[Pair],
-    metric: str,
-    alone: Collection[str],
-    enough: int,
-) -> Verdict:
-    """The verdict, without a word about the graph."""
-    means = _means(standings, metric)
+    means = {standing.label: fmean(standing.values(metric)) for standing in standings}
     titles = {standing.label: standing.title for standing in standings}
     seconds = {standing.label: standing.seconds for standing in standings}
     best, *others = sorted(means, key=lambda label: -means[label])
     splits, metric_title = len(standings[0].values(metric)), METRICS[metric].title
+    against = {pair.behind: pair for pair in pairs if pair.ahead == best}
+    # of equal means either may be first in a pair
+    beaten = [label for label in others if label in against and against[label].significant]
+    level = [label for label in others if label not in beaten]
+    sentences = list[str]()
+    rival = next((label for label in others if label not in alone), None)
+    if best in alone and rival is not None:
+        start = (
+            "The graph does not help" if rival in beaten else "Whether the graph helps is unclear"
+        )
+        sentences.append(
+            f"{start}: {titles[best]}, which ignores it, reaches {means[best]:.1f}, the best "
+            f"method that uses it, {titles[rival]}, {means[rival]:.1f}."
+        )
+    enough = FEWEST_SPLITS if fixed else ENOUGH_SPLITS
     if not others:
         text = f"{titles[best]} is the only method: there is nothing to compare it with."
         return Verdict(best=best, take=best, sentences=(text,))
-    against = {pair.behind: pair for pair in pairs if pair.ahead == best}
-    # of equal means either may be first in a pair
-    level = [o for o in others if o not in against or not against[o].significant]
-    beaten = [label for label in others if label not in level]
     if splits < enough and not beaten:
-        text = (
+        sentences.append(
             f"{titles[best]} has the highest {metric_title}, but {splits} "
             f"{'split is' if splits == 1 else 'splits are'} too few to tell whether it is "
             f"better; use at least {enough}, better 10."
         )
-        return Verdict(best=best, take=best, sentences=(text,))
+        return Verdict(best=best, take=best, sentences=tuple(sentences))
     suited = [label for label in (best, *level) if best not in alone or label in alone]
     take, advice = _advice(suited, means, seconds)
-    sentences = []
     if not beaten:
         several = len(others) > 1
         start = "No method is" if several else "Neither method is"

@@ -13,7 +13,7 @@ from sklearn.metrics import average_precision_score, balanced_accuracy_score
 from torch_geometric.data import Data
 
 from evengraph.core.task import HELD_OUT, Task, hold_out
-from evengraph.methods import DEFAULT_METHOD, METHODS, Method
+from evengraph.methods import DEFAULT_METHOD, Method, new_method
 from evengraph.metrics.binary import positive_class
 
 
@@ -59,7 +59,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         val = hold_out(graph.y, known, HELD_OUT, self.random_state)
         none = torch.zeros_like(known)
         task = Task(graph, known & ~val, val, none, len(self.classes_))
-        self.method_ = self._new_method().fit(task, seed=self.random_state, progress=False)
+        method = new_method(self.method, self.graph)
+        self.method_ = method.fit(task, seed=self.random_state, progress=False)
         return self
 
     def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
@@ -94,12 +95,6 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_clone__(self) -> NodeClassifier:
         method = self.method if isinstance(self.method, str) else clone(self.method)
         return NodeClassifier(self.graph, method, random_state=self.random_state)
-
-    def _new_method(self) -> Method:
-        if isinstance(self.method, str):
-            kind = METHODS[self.method]
-            return kind(**kind.graph_defaults(self.graph))
-        return type(self.method)(**self.method.get_params())
 
     def _nodes(self, X: ArrayLike) -> torch.Tensor:
         """Node indices of the rows of X, (n,)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 from evengraph import __version__
 from evengraph.core.files import write_atomic
 from evengraph.core.lazy import import_optional
-from evengraph.methods import METHODS, MLP, Boosting, IceBerg, Logistic, Method, Unison
+from evengraph.methods import METHODS, MLP, Boosting, Logistic, Method, Unison
 from evengraph.methods.bases.method import model_input
 from evengraph.metrics.calibration import SMALLEST
 from evengraph.ops.features import FAR, Scaling
@@ -273,25 +273,6 @@ class _MLP(NamedTuple):
         return onnx.softmax(onnx.perceptron(rows["features"], layers))
 
 
-class _IceBerg(NamedTuple):
-    """The propagated features, and two layers."""
-
-    method: IceBerg
-
-    def row_inputs(self) -> dict[str, RowInput]:
-        one = self.method
-        about = f"features, propagated {one.steps} steps with teleport {one.teleport}"
-        return {"propagated": RowInput(one.num_features_, f"{about}, {one.normalisation}")}
-
-    def rows(self, graph: Data) -> dict[str, Tensor]:
-        return {"propagated": cast(Tensor, self.method._inputs(graph).x)}
-
-    def onnx_probabilities(self, onnx: OnnxGraph, rows: Mapping[str, str]) -> str:
-        layers = self.method.net_.encoder.linear, self.method.net_.last.linear
-        weights = [(layer.weight.t(), layer.bias) for layer in layers]
-        return onnx.softmax(onnx.perceptron(rows["propagated"], weights))
-
-
 class _Unison(NamedTuple):
     """The views, all members on them, and the mean of their votes."""
 
@@ -378,7 +359,6 @@ class _Logistic(NamedTuple):
 
 ADAPTERS: Mapping[type[Method], Callable[[Any], RowModel]] = {
     MLP: _MLP,
-    IceBerg: _IceBerg,
     Unison: _Unison,
     Boosting: _Boosting,
     Logistic: _Logistic,

@@ -25,7 +25,7 @@ from evengraph.core.errors import unknown
 from evengraph.core.schema import read
 from evengraph.core.task import Record, Task, mean_and_deviation
 from evengraph.inspection.measures import count_edges
-from evengraph.methods import METHODS, Method, portfolio
+from evengraph.methods import METHODS, Method, new_method, portfolio
 from evengraph.methods.bases.method import SHARED_SEARCH_SPACE, changed_params
 from evengraph.metrics.binary import positive_class
 from evengraph.metrics.calibration import Calibrator, reliability
@@ -314,12 +314,6 @@ class RunResults:
     stopped: bool = False  # by Ctrl-C or a time limit
     interrupted: bool = False  # by Ctrl-C
     fits: dict[str, Selection] = field(default_factory=dict)  # where fits are kept
-
-    def _repr_html_(self) -> str:
-        """Headline metrics and recall per class of each method, for notebooks."""
-        from evengraph.report.notebook import results_html
-
-        return results_html(self.results)
 
     @property
     def results(self) -> list[dict[str, Any]]:
@@ -687,7 +681,7 @@ def _entries(
     for name in methods:
         if name not in METHODS:
             raise ValueError(unknown("method", name, METHODS))
-    return {name: METHODS[name](**METHODS[name].graph_defaults(graph)) for name in methods}
+    return {name: new_method(name, graph) for name in methods}
 
 
 def labels_per_class(graph: Data) -> Tensor:

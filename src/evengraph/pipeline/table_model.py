@@ -20,7 +20,7 @@ from torch_geometric.data import Data
 from evengraph.core.errors import one_line_errors, unknown
 from evengraph.core.machine import pick_device
 from evengraph.core.task import Task, mean_and_deviation
-from evengraph.methods import DEFAULT_METHOD, METHODS, Method
+from evengraph.methods import DEFAULT_METHOD, METHODS, Method, new_method
 from evengraph.methods.auto import ERRORS
 from evengraph.metrics.binary import positive_class
 from evengraph.metrics.decisions import Costs, Decided, Rule
@@ -242,7 +242,7 @@ class TableModel:
             dataset=data.name,
             graph=data.graph,
             protocol=protocol,
-            methods={"": self._new_method(data)},
+            methods={"": new_method(self.method, data.graph)},
             seeds=seeds,
             rule=self.rule,
         )
@@ -515,12 +515,6 @@ class TableModel:
         self._training_tables = tables = tables_of(last.task, source)
         self.notes = () if tables is None else tables.notes
         return self
-
-    def _new_method(self, source: GraphSource) -> Method:
-        if isinstance(self.method, str):
-            kind = METHODS[self.method]
-            return kind(**kind.graph_defaults(source.graph))
-        return type(self.method)(**self.method.get_params())
 
     def _opened(self, nodes: Any, edges: Any, known: Any) -> Data | NewNodes:
         """The nodes to predict: a graph, or what `open` gives for tables."""

@@ -151,21 +151,8 @@ def _structure(inspection: Mapping[str, Any]) -> Markup:
     degrees, notes = part(inspection, "degrees"), items(inspection, "notes")
     median, mean = decimals(degrees.get("median"), 0), decimals(degrees.get("mean"))
     text = f"Median {median}, mean {mean}, largest {integer(degrees.get('largest'))}."
-    parts = [tag("div", tag("p", text), degree_bars(items(degrees, "bins")))]
+    parts = [tag("p", text)]
     if notes:
         lines = tag("ul", *(tag("li", str(note)) for note in notes))
         parts.append(tag("div", tag("h3", "Notes from reading the data"), lines))
-    return page.section("Nodes by degree", tag("div", *parts, class_="two"))
-
-
-def degree_bars(bins: Sequence[Any]) -> Markup:
-    """Draw a histogram of degrees, each bin twice as wide as the last."""
-    counts = [(int(low), int(high), int(count)) for low, high, count in bins]
-    largest = max((count for _, _, count in counts), default=0)
-    lines = []
-    for low, high, count in counts:
-        name = f"{low:,}" if low == high else f"{low:,}–{high:,}"
-        drawn = bar(f"{integer(count)} nodes of degree {name}", count, largest)
-        value = tag("span", integer(count), class_="value")
-        lines.append(tag("li", tag("span", name, class_="name"), drawn, value))
-    return tag("ul", *lines, class_="bars")
+    return page.section("Neighbours of a node", tag("div", *parts, class_="two"))

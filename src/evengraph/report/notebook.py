@@ -1,4 +1,4 @@
-"""What notebooks show of results, comparisons, inspections, explanations and models.
+"""What notebooks show of comparisons, inspections, explanations and models.
 
 Every function takes what the object gives as JSON, and returns sections of the pages with their
 style, which holds inside of the output alone.
@@ -21,8 +21,7 @@ from evengraph.report.page import (
     table_row,
     verdict,
 )
-from evengraph.report.run_page import result_sections
-from evengraph.report.view import ComparisonView, InspectionView, ResultView
+from evengraph.report.view import ComparisonView, InspectionView
 
 FRAME = "& { padding: .2rem 1rem 1rem; border-radius: .6rem; max-width: 70rem;"
 FRAME += " container-type: inline-size; } "  # narrow is the output, not the window
@@ -38,14 +37,6 @@ def inspection_html(inspection: Mapping[str, Any]) -> str:
     """Findings and classes."""
     name = "evengraph-inspection"  # whose rules are for it alone
     return _output(*inspection_sections(InspectionView(inspection)), style=INSPECTION, name=name)
-
-
-def results_html(results: Sequence[Mapping[str, Any]]) -> str:
-    """Headline metrics and recall per class of each method."""
-    parts = []
-    for view in map(ResultView, results):
-        parts += [tag("h2", view.title), *result_sections(view)]
-    return _output(*parts)
 
 
 def explanation_html(explanation: Mapping[str, Any], ids: Sequence[str]) -> str:

@@ -138,12 +138,14 @@ def scroll(table: Markup, label: str, kind: str = "scroll") -> Markup:
     return tag("div", table, class_=kind, tabindex="0", role="region", aria_label=label)
 
 
-def table(caption: str, heads: Iterable[str], rows: Iterable[Markup], kind: str) -> Markup:
+def table(
+    caption: str, heads: Iterable[str], rows: Iterable[Markup], kind: str, style: str | None = None
+) -> Markup:
     """A table that scrolls inside the page; only screen readers get its caption."""
     cells = (h if isinstance(h, Markup) else tag("th", h, scope="col") for h in heads)
     unseen = tag("caption", caption, class_="unseen")
     head, body = tag("thead", tag("tr", *cells)), tag("tbody", *rows)
-    return scroll(tag("table", unseen, head, body, class_=kind), caption)
+    return scroll(tag("table", unseen, head, body, class_=kind, style=style), caption)
 
 
 def table_section(
@@ -161,16 +163,9 @@ def table_row(name: str, cells: Iterable[str], kind: str | None = None) -> Marku
 def shaded_table(label: str, heads: Sequence[str], rows: Sequence[Markup], even: int = 0) -> Markup:
     """A table of `shaded_row`; with `even`, so many columns of values are of the same width."""
     kinds = {"shares": True, "even": even, "dense": len(rows) > DENSE}
-    columns = (tag("th", head, scope="col") for head in heads)
-    drawn = tag(
-        "table",
-        tag("caption", label, class_="unseen"),
-        tag("thead", tag("tr", tag("td", class_="plain"), *columns)),
-        tag("tbody", *rows),
-        class_=" ".join(kind for kind, applies in kinds.items() if applies),
-        style=f"--columns: {even}" if even else None,
-    )
-    return scroll(drawn, label)
+    kind = " ".join(kind for kind, applies in kinds.items() if applies)
+    width = f"--columns: {even}" if even else None
+    return table(label, [tag("td", class_="plain"), *heads], rows, kind, width)
 
 
 def shaded_row(

@@ -65,11 +65,6 @@ def render_page(result: Mapping[str, Any], *, links: Sequence[page.Link] = ()) -
     return page.render(result, title, _heading(view, links), sections)
 
 
-def result_sections(view: ResultView) -> list[Markup]:
-    """Headline metrics, and precision and recall per class."""
-    return [_cards(view), _class_scores(view)]
-
-
 def _heading(view: ResultView, links: Sequence[page.Link]) -> list[Markup]:
     """Title, the result in words, the idea of the method and the size of the graph."""
     lead = [tag("p", view.chosen, class_="lead")] if view.chosen else []

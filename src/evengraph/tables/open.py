@@ -283,7 +283,7 @@ def find_table(folder: Path, stem: str) -> Path:
                 reject_spreadsheet(path)
         raise FileNotFoundError(
             f"{folder} has no {stem} table; name it {stem}.csv; "
-            f"{', '.join(TABLE_SUFFIXES[1:])} work as well."
+            f"{', '.join(TABLE_SUFFIXES[1:])} work as well. Or give both tables: nodes and edges."
         )
     if len(paths) > 1:
         several = ", ".join(path.name for path in paths)

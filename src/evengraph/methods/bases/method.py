@@ -367,7 +367,7 @@ class Method(ABC):
         Shapes:
             returns: (N, C)
         """
-        inputs = self._model_input(graph)
+        inputs = model_input(self, graph)
         try:
             with limited_threads(inputs):
                 logits = (self._quick("logits") or self._logits)(inputs)
@@ -459,22 +459,6 @@ class Method(ABC):
             if 2 * len(found) >= len(nodes):  # fewer may agree by chance
                 return rows[found], labels[found]
         return nodes[index], labels[index]
-
-    def _model_input(self, graph: Data) -> Data:
-        """Validate a graph and return its features and edges, without labels, on the device."""
-        self._check_fitted()
-        check_graph(graph)
-        if graph.num_features != self.num_features_:
-            raise ValueError(
-                f"graph.x must have {self.num_features_} columns as in training, "
-                f"got {graph.num_features}."
-            )
-        if self.separate_relations and count_relations(graph) != self.num_relations_:
-            raise ValueError(
-                f"graph.num_relations must be {self.num_relations_} as in training, "
-                f"got {count_relations(graph)}."
-            )
-        return bare_graph(graph).to(self.device_)
 
     @abstractmethod
     def _logits(self, graph: Data) -> Tensor:
@@ -574,7 +558,19 @@ def learn(
 
 def model_input(method: Method, graph: Data) -> Data:
     """Validate a graph and return its features and edges, without labels, on the device."""
-    return method._model_input(graph)
+    method._check_fitted()
+    check_graph(graph)
+    if graph.num_features != method.num_features_:
+        raise ValueError(
+            f"graph.x must have {method.num_features_} columns as in training, "
+            f"got {graph.num_features}."
+        )
+    if method.separate_relations and count_relations(graph) != method.num_relations_:
+        raise ValueError(
+            f"graph.num_relations must be {method.num_relations_} as in training, "
+            f"got {count_relations(graph)}."
+        )
+    return bare_graph(graph).to(method.device_)
 
 
 def changed_params(method: Method) -> list[str]:
