@@ -367,8 +367,8 @@ def published() -> str:
         counts.append((first, either, total, title))
     (a, b, n, title), (c, d, m, other_title) = counts
     return (
-        f"{a} of {n} published {title} reproduce within two points with scaled features, and {b} "
-        f"with the better of the two; of {m} {other_title}, {c} and {d} do"
+        f"{a} of {n} published {title} with scaled features, {b} with the better of the two; "
+        f"{c} and {d} of {m} {other_title}"
     )
 
 
