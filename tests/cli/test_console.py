@@ -179,7 +179,7 @@ def test_the_second_process_is_quiet_and_writes_elsewhere(second):
 def test_an_error_of_all_is_printed_once(second):
     error = ValueError("hidden must be at least 1, got 0.")
     with launched_ranks(["run", "graph"]):
-        assert second.is_first_with("ValueError: hidden must be at least 1, got 0.")
+        second.store.add("ValueError: hidden must be at least 1, got 0.", 1)
         assert not speaks_for_all(error)
         assert speaks_for_all(OSError("only here"))
         assert not err.quiet

@@ -57,15 +57,6 @@ def test_a_process_that_nobody_launched_is_alone(monkeypatch):
         assert ranks is ALONE
 
 
-def test_one_process_shows_an_error():
-    store = torch.distributed.HashStore()
-    first, second = Ranks(0, 2, store=store), Ranks(1, 2, store=store)
-    assert first.is_first_with("text")
-    assert not second.is_first_with("text")
-    assert second.is_first_with("other")
-    assert ALONE.is_first_with("text")
-
-
 @pytest.mark.parametrize(
     ("message", "lost"),
     [("[pair.cc:553] Connection closed by peer [::1]:4", True), ("shapes do not match", False)],

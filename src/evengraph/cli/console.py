@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from shlex import join, quote
@@ -178,8 +178,9 @@ def own_folder(folder: Path, name: str) -> Path:
 
 def speaks_for_all(error: Exception) -> bool:
     """Whether this process is the one to print an error that others may have as well."""
-    current = _CURRENT.get()
-    if current and not current[0].is_first_with(f"{type(error).__name__}: {error}"):
-        return False
+    ranks = current_ranks()
+    with suppress(RuntimeError):  # the process that holds the store may be gone
+        if ranks.store and int(ranks.store.add(f"{type(error).__name__}: {error}", 1)) > 1:
+            return False
     err.quiet = False
     return True

@@ -278,20 +278,12 @@ class Comparison:
         return frame.set_index("method").dropna(axis="columns", how="all")
 
     def __str__(self) -> str:
-        """A line per method with the metric, its interval and the gap to the best; the verdict."""
-        heads = ("method", METRICS[self.metric].title, "95% interval", "behind the best", "seconds")
-        lines = list[tuple[str, ...]]()
-        for one in self.standings:
-            summary, pair = one.summary(self.metric), None
-            if one is not self.best:
-                pair = pair_of(self.pairs, one.label, self.best.label)
-            enough = len(one.records) >= ENOUGH_SPLITS
-            interval = f"{summary.low:.1f} to {summary.high:.1f}" if enough else "too few splits"
-            gap = "" if pair is None else f"{pair.difference:.1f}"
-            lines.append((one.title, f"{summary.mean:.1f}", interval, gap, f"{one.seconds:.1f}"))
-        table = pd.DataFrame(lines, columns=heads).set_index("method").rename_axis(None)
+        """A line per method with the metric and the gap to the best; the verdict."""
+        columns = ["title", self.metric, "behind_difference", "seconds"]
+        table = self.frame.reindex(columns=columns).set_index("title").rename_axis(None)
         failed = (f"{label}: {reason}" for label, reason in self.failed.items())
-        return "\n".join([table.to_string(), "", *self.verdict.sentences, *failed])
+        shown = table.round(1).to_string(na_rep="")
+        return "\n".join([shown, "", *self.verdict.sentences, *failed])
 
     def _repr_html_(self) -> str:
         """The sections of the comparison page, for notebooks."""

@@ -223,17 +223,12 @@ def _commit() -> str | None:
     """The commit of the checkout that this package runs from, if any; + if it has changes."""
     if commit := os.environ.get("EVENGRAPH_COMMIT"):  # of a copy without a history
         return commit
-    folder = Path(__file__).resolve().parent
-
-    def git(*arguments: str) -> str:
-        command = ["git", "-C", str(folder), *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
+    git = ["git", "-C", str(Path(__file__).resolve().parent)]
+    described = [*git, "describe", "--always", "--exclude=*", "--abbrev=12", "--dirty=+"]
     try:
-        if git("ls-files", "--error-unmatch", __file__) == "":
-            return None
-        changed = git("status", "--porcelain", "--untracked-files=no")
-        return git("rev-parse", "--short=12", "HEAD") + ("+" if changed else "")
+        for command in ([*git, "ls-files", "--error-unmatch", __file__], described):
+            found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        return found.strip()
     except (OSError, subprocess.CalledProcessError):
         return None  # no git, or not a checkout
 
@@ -274,9 +269,8 @@ class Executor:
     deadline: float | None = None  # as time() counts, after which fits end without a result
     keep_interrupted: bool = False  # a fit that Ctrl-C ended counts, with its best weights so far
     journal: Journal = field(default_factory=Journal)
-    on_start: Callable[[Job], Callback | None] | None = (
-        None  # returns a callback for the epochs of a fit, or None
-    )
+    # returns a callback for the epochs of a fit, or None
+    on_start: Callable[[Job], Callback | None] | None = None
     on_fit: Callable[[Job, FittedMethod], None] | None = None  # called in this process only
     progress: bool | None = False  # whether a fit draws its own bar; None means on a terminal
     sharing: int = 1  # how many runs share the device, each in its own process

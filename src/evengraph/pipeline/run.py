@@ -502,10 +502,7 @@ def compare_results(plan: RunPlan, outcome: RunResults) -> Comparison:
             raise ValueError("No split was finished when the run was stopped.")
         if not failed:
             raise ValueError("No split was finished in time; allow more time.")
-        titles: dict[str, list[str]] = {}
-        for label, reason in failed.items():
-            titles.setdefault(reason, []).append(plan.methods[label].full_title)
-        reasons = (f"{', '.join(names)}: {reason}" for reason, names in titles.items())
+        reasons = (f"{plan.methods[label].full_title}: {failed[label]}" for label in failed)
         raise ValueError(f"No method ran. {' '.join(reasons)}")
     overlap = plan.splits.overlap(plan.graph, outcome.seeds)  # before the others: draws splits
     counts, positive, protocol = plan.splits.class_counts, plan.positive, plan.protocol
@@ -622,10 +619,9 @@ def comparison_plan(plan: RunPlan, positive: int | str | None = None) -> RunPlan
     plan.task(plan.seeds[0])
     counts, names = plan.splits.class_counts, plan.splits.classes
     if isinstance(positive, str):
-        numbers = [str(number) for number in range(len(names))]
-        if positive not in (*names, *numbers):
+        if positive not in names:
             raise ValueError(unknown("class", positive, names))
-        positive = (names if positive in names else numbers).index(positive)
+        positive = names.index(positive)
     if len(counts) == 2 and positive is None:
         positive = positive_class(counts)
     if len(counts) == 2:

@@ -143,15 +143,6 @@ class Ranks:
         if not self.is_alone:
             dist.barrier()
 
-    def is_first_with(self, text: str) -> bool:
-        """Whether no other process has asked this, so that one shows an error; True if unknown."""
-        if self.store is None:
-            return True
-        try:
-            return int(self.store.add(text, 1)) == 1
-        except RuntimeError:
-            return True
-
     def _reduced(self, values: Tensor, how: dist.ReduceOp.RedOpType) -> Tensor:
         if self.is_alone:
             return values
