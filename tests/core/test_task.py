@@ -25,6 +25,7 @@ from evengraph.core.task import (
     scored_nodes,
     split_masks,
 )
+from evengraph.methods import Logistic
 from small_graphs import graph_of, small_task, task_of
 
 
@@ -136,6 +137,9 @@ def test_without_validation_nodes_some_training_nodes_are_held_out_and_it_is_sai
     assert sorted(train + val) == [0, 1, 2, 4, 5]
     assert [node < 4 for node in val] == [True, False]  # one of each class
     assert test == [3, 6]
+    with pytest.warns(UserWarning, match="no val_mask") as caught:
+        Logistic().fit(data)
+    assert caught[0].filename == __file__  # the line that calls fit
 
 
 def test_without_masks_all_labelled_nodes_are_for_training():

@@ -46,7 +46,7 @@ def split_masks(
         warn(
             f"The graph has no val_mask: {HELD_OUT:.0%} of the training nodes are held out to "
             "validate on.",
-            stacklevel=5,  # the line that calls fit
+            stacklevel=4,  # the line that calls fit
         )
         val = hold_out(labels, train, HELD_OUT, seed)
         train = train & ~val
