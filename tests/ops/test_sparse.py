@@ -485,11 +485,6 @@ def test_attention_has_gradients():
     torch.autograd.gradcheck(lambda s, v: attend(edges, s, v), (scores, values))
 
 
-def test_a_value_without_edges_is_refused():
-    with pytest.raises(TypeError, match="int cannot list its edges"):
-        list_edges(3)
-
-
 def dense_of(matrix):
     return matrix.to_dense().double()
 

@@ -178,9 +178,10 @@ def own_folder(folder: Path, name: str) -> Path:
 
 def speaks_for_all(error: Exception) -> bool:
     """Whether this process is the one to print an error that others may have as well."""
-    ranks = current_ranks()
-    with suppress(RuntimeError):  # the process that holds the store may be gone
-        if ranks.store and int(ranks.store.add(f"{type(error).__name__}: {error}", 1)) > 1:
-            return False
+    current = _CURRENT.get()
+    if current and (store := current[0].store):
+        with suppress(RuntimeError):  # the process that holds the store may be gone
+            if int(store.add(f"{type(error).__name__}: {error}", 1)) > 1:
+                return False
     err.quiet = False
     return True
