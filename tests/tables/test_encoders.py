@@ -56,6 +56,8 @@ from evengraph.tables.text import (
     fit_text,
 )
 
+RANDOM = np.random.default_rng(0)
+
 
 def dense(part):
     features = np.zeros(part.shape, dtype=np.float32)
@@ -306,6 +308,33 @@ def test_logarithms():
     empty, median, zero, negative, large, largest = encoder.transform(new, "")[:, 0]
     assert empty == median
     assert negative < zero < median < large < largest < 400
+
+
+@pytest.mark.parametrize(
+    ("kind", "numbers"),
+    [
+        ("number", RANDOM.poisson(0.9, 2000)),
+        ("number", RANDOM.integers(0, 100_000, 2000) / 100 - 400),
+        ("log", np.r_[np.zeros(100), RANDOM.geometric(0.01, 1900) ** 2]),
+        ("date", RANDOM.integers(-12_000, 12_000, 2000) * 86_400),
+    ],
+)
+def test_numbers_are_read_back_as_they_were_without_noise(kind, numbers):
+    values = pd.Series(numbers, name="a", dtype=float)
+    if kind == "date":
+        values = pd.Series(pd.to_datetime(numbers, unit="s").astype(str), name="a")
+    encoder = fit_column(values, "t")
+    assert as_dict(encoder)["kind"] == kind
+    read = encoder.decode(encoder.transform(values, "t")[:, 0].astype(np.float32).astype(float))
+    np.testing.assert_allclose(read, numbers, rtol=1e-12, atol=0)
+
+
+def test_numbers_read_back_from_quantiles_are_whole_if_they_were():
+    numbers = np.r_[np.zeros(1700), RANDOM.geometric(0.002, 300) ** 3].astype(float)
+    encoder = Quantile(column="a", median=0.0, mean=0.0, scale=1.0, quantiles=(0, 0, 1, 2, 9, 9.5))
+    read = encoder.decode(encoder.transform(pd.Series(numbers, name="a"), "t")[:, 0])
+    assert (read % 1 == 0).all()
+    assert (read[numbers == 0] == 0).all()
 
 
 def test_quantiles_as_scikit_learn_does_it():

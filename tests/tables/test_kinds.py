@@ -1,5 +1,7 @@
 """Several kinds of nodes: columns and links of the nodes, which alone are predicted."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ from torch_geometric.data import HeteroData
 import evengraph as eg
 from command_line import call
 from evengraph.desk.suggestions import Pool
+from evengraph.pipeline.explanation import _median, _table_columns
 from evengraph.pipeline.model_info import ModelInfo
 from evengraph.pipeline.scorer import Scorer
 from evengraph.splits import ByTime, Natural
@@ -110,6 +113,27 @@ def _lists(t):
     """The cards of every account, as cells."""
     cards = t["pays"].groupby("account")["card"].agg(lambda v: sorted(set(v)))
     return cards.reindex(t["accounts"]["account"]).dropna()
+
+
+def test_means_of_booleans_and_of_dates_are_told_as_such():
+    t, dates = tables(), [f"2024-03-{1 + i % 2:02d}" for i in range(50)]
+    t["cards"] = t["cards"].assign(lost=np.where(np.arange(50) % 2, "true", "false"), issued=dates)
+    graph = own(t)
+    encoder = type(graph.encoder).from_dict(json.loads(json.dumps(graph.encoder.as_dict())))
+    assert [encoder.unit(f"pays.{name}") for name in ("lost", "issued", "limit")] == [
+        "flag",
+        "date",
+        "",
+    ]
+    found = {column.name: column for column in _table_columns(encoder.names, encoder)}
+    for name, cells in (("lost", {"false", "true"}), ("issued", {"2024-03-01", "2024-03-02"})):
+        one = found[f"pays.{name}"]
+        read = one.encoder.decode(graph.graph.x[:, one.features[0]].double().numpy())
+        words = [_median([value], one.unit) for value in read]
+        assert cells <= set(words) <= cells | {word for word in words if word.endswith("% true")}
+    assert _median([-1 / 3], "flag") == "33% true"
+    assert _median([90, 3480], "age") == "29.8 minutes"
+    assert _median([1_063_890], "age") == "12.3 days"
 
 
 def test_a_device_is_never_a_node_so_it_is_never_predicted_suggested_or_drawn(

@@ -404,6 +404,7 @@ class _Column(NamedTuple):
     name: str
     features: tuple[int, ...]
     encoder: Number | None = None
+    unit: str = ""
 
 
 def _table_columns(names: Sequence[str], encoder: FeatureEncoder | None) -> list[_Column]:
@@ -413,10 +414,12 @@ def _table_columns(names: Sequence[str], encoder: FeatureEncoder | None) -> list
         first = sum(len(column.features) for column in found)
         features = tuple(range(first, first + len(one.names)))
         if isinstance(one, Category | Date):
-            found.append(_Column(one.column, features, one if isinstance(one, Date) else None))
+            date = one if isinstance(one, Date) else None
+            found.append(_Column(one.column, features, date, "date"))
         else:
             number = one if isinstance(one, Number) else None
-            found += [_Column(names[feature], (feature,), number) for feature in features]
+            unit = "" if encoder is None else encoder.unit(one.column)
+            found += [_Column(names[feature], (feature,), number, unit) for feature in features]
     start = sum(len(column.features) for column in found)
     return found + [_Column(names[feature], (feature,)) for feature in range(start, len(names))]
 
@@ -599,10 +602,10 @@ class Explainer:
         values = self.bare.x[:, key].double().cpu().numpy()
         if column.encoder is not None:
             read = column.encoder.decode(values)
-            date = isinstance(column.encoder, Date)
-            return name, _median(read[rows], date), _median(read, date)
+            return name, _median(read[rows], column.unit), _median(read, column.unit)
         if np.isin(values, (-1, 0, 1)).all():
-            value = "yes" if len(rows) and values[rows[0]] > 0 else "no"
+            words = ("false", "–", "true") if column.unit == "flag" else ("no", "no", "yes")
+            value = words[int(values[rows[0]]) + 1] if len(rows) else ""
             if of == OTHERS:
                 value = f"{(values[rows] > 0).mean():.0%}" if len(rows) else "none"
             return name, value, f"{(values > 0).mean():.0%} of all"
@@ -655,13 +658,21 @@ REST = {LABELS: "known labels around it", PLACE: "its place in the graph"}
 NEAR = 2  # steps within which labels are hidden to see what they do
 
 
-def _median(values: Any, date: bool = False) -> str:
+SPANS = {"days": 86_400, "hours": 3600, "minutes": 60, "seconds": 1}
+
+
+def _median(values: Any, unit: str = "") -> str:
     """The middle of some numbers, in words."""
     if not len(values):
         return "none"
     value = float(np.median(values))
-    if date:
+    if unit == "date":
         return str(np.datetime64(round(value), "s").astype("datetime64[D]"))
+    if unit == "flag":  # the mean of -1 and 1
+        return {-1.0: "false", 1.0: "true"}.get(value, f"{(value + 1) / 2:.0%} true")
+    if unit == "age":
+        size = next((name for name in SPANS if abs(value) >= 2 * SPANS[name]), "seconds")
+        return f"{value / SPANS[size]:,.3g} {size}"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 

@@ -47,7 +47,7 @@ from evengraph.tables.edges import (
 )
 from evengraph.tables.encoders import Date
 from evengraph.tables.feature_encoder import FeatureEncoder
-from evengraph.tables.kinds import OtherTables, Step, find_steps
+from evengraph.tables.kinds import UNITS, OtherTables, Step, find_steps
 from evengraph.tables.links import LinkFeatures, group_codes, has_lists, link_names
 from evengraph.tables.notes import Note, NoteKind, Notes
 
@@ -189,6 +189,7 @@ def build_graph(
         names = [*features, *blank.made]
         encoder = FeatureEncoder.fit(full, names, edge_index=links.edge_index, date_order=order)
         encoder = replace(encoder, edges=from_edges, links=from_links, others=from_others)
+        encoder = replace(encoder, units=tuple(nodes.attrs.get(UNITS, {}).items()))
         notes += encoder.notes
         dates = [e.column for e in encoder.columns if isinstance(e, Date) and e.form != CLOCK]
         if codes and times is None and dates:

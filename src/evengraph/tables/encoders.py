@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
-from typing import Any, Literal, NamedTuple, Self, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 import pandas as pd
@@ -59,6 +59,7 @@ MAX_CATEGORIES = 50
 MOSTLY_COMMON = 0.5  # share of cells with common values from which on these alone are told apart
 PERIODS = {"day": 86_400.0, "week": 604_800.0, "year": 31_556_952.0}  # in seconds
 MAX_BYTES = 2**30  # of a column's 0/1 features, dense; beyond it only the most frequent are used
+NOISE = 2.0**-24  # half of what single precision tells apart, for a feature of 1
 LARGEST = 1e100  # in a vector, so that sums of squares stay finite
 
 
@@ -70,6 +71,7 @@ class Number:
     median: float
     mean: float
     scale: float
+    GRAIN: ClassVar[float] = 1.0  # decoded numbers are decimals of it
 
     def __post_init__(self) -> None:
         check_scale(self.scale)
@@ -114,8 +116,15 @@ class Number:
         return np.asarray(np.clip(scaled, -MAX_FEATURE, MAX_FEATURE)[:, None])
 
     def decode(self, features: Floats) -> Floats:
-        """The numbers that gave some features, (N,)."""
-        return self.uncurve(features * self.scale + self.mean)
+        """The numbers that gave some features of single precision, without its noise, (N,)."""
+        noise = NOISE * np.maximum(np.abs(features), 1)
+        low, numbers, high = (
+            self.uncurve((features + part) * self.scale + self.mean) for part in (-noise, 0, noise)
+        )
+        with np.errstate(all="ignore"):  # where both are equal there is no noise
+            steps = 10.0 ** -np.ceil(np.log10(np.abs(high - low) / self.GRAIN)) / self.GRAIN
+            rounded = np.round(numbers * steps) / steps
+        return np.where(np.isfinite(rounded), rounded, numbers) + 0.0  # no -0
 
     def uncurve(self, values: Floats) -> Floats:
         """The inverse of `curve`."""
@@ -129,6 +138,7 @@ class Date(Number):
     `form` is empty for dates of ISO 8601.
     """
 
+    GRAIN = PERIODS["day"]  # so that midnight stays midnight
     form: str = ""
     cycles: tuple[Literal["day", "week", "year"], ...] = ()
 
@@ -216,6 +226,12 @@ class Quantile(Number):
 
         ranks = np.linspace(0, 1, len(self.quantiles))
         return np.asarray(np.interp(ndtr(values), ranks, self.quantiles))
+
+    def decode(self, features: Floats) -> Floats:
+        """Numbers at these ranks, (N,), whole if most quantiles are, of which some lie between."""
+        numbers = self.uncurve(features * self.scale + self.mean)
+        whole = np.mean(np.unique(self.quantiles) % 1 == 0) > 0.5
+        return np.round(numbers) if whole else numbers
 
 
 def fit_number(column: str, numbers: Floats) -> Number:

@@ -27,6 +27,7 @@ from evengraph.tables.cells import (
 from evengraph.tables.edges import EdgeFeatures
 from evengraph.tables.encoders import (
     MAX_BYTES,
+    Boolean,
     ColumnEncoder,
     Date,
     Number,
@@ -61,6 +62,7 @@ class FeatureEncoder:
         edges: Columns that are made of the edges table first.
         links: Columns that are made of rows that share a value first.
         others: Columns that tables of other kinds are made into first.
+        units: Columns of numbers that are shown otherwise: `date`, of seconds, or `flag`, of signs.
         notes: What was left out and why.
     """
 
@@ -71,6 +73,7 @@ class FeatureEncoder:
     edges: EdgeFeatures | None = None
     links: LinkFeatures | None = None
     others: tuple[str, ...] = ()
+    units: tuple[tuple[str, str], ...] = ()
     notes: tuple[Note, ...] = ()
 
     @classmethod
@@ -160,6 +163,16 @@ class FeatureEncoder:
         plain = tuple(name for name, _ in self.plain)
         return plain or tuple(column for column in columns if column not in made)
 
+    def unit(self, column: str) -> str:
+        """How a column of numbers is to be shown: as a `date`, `flag`, `age`, or as it is."""
+        known = {e.column: "flag" for e in self.columns if isinstance(e, Boolean)} | dict(
+            self.units
+        )
+        if self.links is not None and self.links.times == "dates":
+            known |= {f"{link}: age of the last": "age" for link in self.links.links}
+        number = column.rpartition(": mean ")[2]
+        return known.get(column, known.get(number, ""))
+
     def transform(self, nodes: Any, *, edge_index: Tensor | None = None) -> Tensor:
         """Encode every row of a nodes table; columns other than `input_columns` are ignored.
 
@@ -215,6 +228,7 @@ class FeatureEncoder:
             **({} if self.edges is None else {"edges": asdict(self.edges)}),
             **({} if self.links is None else {"links": asdict(self.links)}),
             **({"others": list(self.others)} if self.others else {}),
+            **({"units": [list(pair) for pair in self.units]} if self.units else {}),
         }
 
     @classmethod
@@ -260,6 +274,7 @@ class _Stored:
     edges: EdgeFeatures | None = None
     links: LinkFeatures | None = None
     others: tuple[str, ...] = ()
+    units: tuple[tuple[str, str], ...] = ()
 
 
 # Many columns of 0 and 1 are a list of items, spread over columns.

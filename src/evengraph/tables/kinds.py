@@ -38,6 +38,7 @@ from evengraph.tables.edges import edge_rows, id_index
 from evengraph.tables.notes import NoteKind, Notes
 
 SEVERAL, REPEATED = "several", "repeated"
+UNITS = "units"  # of a nodes table, in its `attrs`: how columns of other tables are shown
 _ENDING = re.compile(r"[\W_]*(?:id|no|nr|key|number)?s?$", re.IGNORECASE)
 
 
@@ -122,21 +123,24 @@ class OtherTables:
     ) -> tuple[Any, tuple[str, ...]]:
         """The nodes table with what other tables tell of its rows, and the names of the columns."""
         frames, made = {"": nodes, **self.tables}, tuple[str, ...]()
+        units = dict[str, str]()
         for step in reversed(steps):  # those of the most distant tables first
             near = frames.get(step.near)
             if near is None or step.near == step.far:
                 continue
-            columns = pd.DataFrame(self._columns(step, near, frames.get(step.far), order))
+            columns = pd.DataFrame(self._columns(step, near, frames.get(step.far), order, units))
             if taken := [name for name in columns if name in near.columns]:
                 table = table_name(near, step.near or "nodes")
                 text = f"{table} has a column {taken[0]!r}, a name of features from other tables"
                 raise ValueError(f"{text}; rename it.")
             made = (*made, *columns) if step.near == "" else made
             frames[step.near] = pd.concat([near, columns.set_axis(near.index)], axis=1)
-        frames[""].attrs = nodes.attrs
+        frames[""].attrs = {**nodes.attrs, UNITS: units}
         return frames[""], made
 
-    def _columns(self, step: Step, near: Any, far: Any, order: str | None) -> dict[str, Any]:
+    def _columns(
+        self, step: Step, near: Any, far: Any, order: str | None, units: dict[str, str]
+    ) -> dict[str, Any]:
         """What the rows of the far table, and edges to them, tell of those of the near one."""
         size, edges, found = len(near), self.edges.get(step.name), dict[str, Any]()
         rows, ids = _pairs(step, near, far, edges)
@@ -149,6 +153,8 @@ class OtherTables:
                 if (name := f"{step.name}.{column}") not in self.dropped:
                     known = places >= 0
                     told = far[column].reset_index(drop=True)
+                    if step.several == SEVERAL and (unit := units.get(column, _unit(told, order))):
+                        units[name] = unit
                     found[name] = _told(told, rows[known], places[known], size, step, order)
         if step.several:
             found[f"{step.name}.count"] = np.bincount(rows, minlength=size).astype(float)
@@ -159,6 +165,8 @@ class OtherTables:
             if numbers is not None:
                 name = f"{step.name}: {column}"
                 found[f"{name}, mean"], sums = _means(numbers, rows, size)
+                if unit := _unit(self.edges[step.name][column], order):
+                    units[f"{name}, mean"] = unit
                 found |= {f"{name}, sum": sums} if step.several else {}
         return found
 
@@ -215,6 +223,14 @@ def _numbers(values: Any, order: str | None) -> Floats | None:
         if kind in ("number", "date"):
             return to_numbers(values, "") if kind == "number" else seconds_of(values, "", "")
     return None
+
+
+def _unit(values: Any, order: str | None) -> str:
+    """How the means of a column are to be shown: `date`, `flag` or as they are."""
+    with suppress(ValueError):
+        kind = "date" if date_form(values, "", order) is not None else column_kind(values, "")
+        return {"date": "date", "boolean": "flag"}.get(kind, "")
+    return ""
 
 
 def _means(numbers: Floats, rows: Ints, size: int) -> tuple[Floats, Floats]:
