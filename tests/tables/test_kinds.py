@@ -202,6 +202,67 @@ def test_new_rows_of_every_table_are_predicted_as_if_all_were_known(tmp_path):
         loaded.open(rows, {"made_up": new["uses"]}, known=before)
 
 
+@pytest.fixture
+def on_files(tmp_path, monkeypatch, capsys):
+    """A model of accounts with devices, and new accounts with new and known ones."""
+    monkeypatch.chdir(tmp_path)
+    t = tables()
+    for name in ("accounts", "devices", "uses"):
+        t[name].to_csv(f"{name}.csv", index=False)
+    new = {
+        "accounts": pd.DataFrame({"account": ["n1", "n2"], "age": [9.5, 20]}),
+        "devices": pd.DataFrame({"device": ["d90"], "rooted": ["yes"]}),
+        "uses": pd.DataFrame({"account": ["n1", "n2", "n2"], "device": ["d90", "d90", "d1"]}),
+    }
+    for name, table in new.items():
+        table.to_csv(f"new_{name}.csv", index=False)
+    words = ["--tables", "devices.csv", "--edges", "uses.csv", "--label", "fraud"]
+    more = ["--method", "boosting", "--set", "max_epochs=5", "--splits", "5-5", "--save", "model"]
+    assert call("run", "accounts.csv", *words, *more) == 0
+    capsys.readouterr()
+
+
+GIVEN = ["new_accounts.csv", "new_uses.csv"]
+KNOWN = ["--known", "accounts.csv", "--known-edges", "uses.csv", "--known-tables", "devices.csv"]
+DEVICES = ["--tables", "new_devices.csv"]
+
+
+@pytest.mark.parametrize("command", ["predict", "monitor"])
+def test_predict_and_monitor_name_the_table_that_is_missing(on_files, capsys, command):
+    assert call(command, "model", *GIVEN, *DEVICES, *KNOWN) == 0
+    for words, shown in (
+        ([*GIVEN, *DEVICES, *KNOWN[:4]], "known rows lack: devices. Option: --known-tables"),
+        ([*GIVEN, *DEVICES, *KNOWN[:2], *KNOWN[4:]], "lack: uses. Option: --known-edges"),
+        ([*GIVEN, *KNOWN], "Rows of another table? Name it with --tables."),
+        ([GIVEN[0], *DEVICES, *KNOWN], "lack: uses. Name it after new_accounts.csv."),
+        (GIVEN, "the rows lack: devices. Option: --tables"),
+        ([GIVEN[0], *DEVICES], "the rows lack: uses. Name it after new_accounts.csv."),
+        ([*GIVEN, *DEVICES, *KNOWN[4:]], "--known-tables goes with --known"),
+    ):
+        capsys.readouterr()
+        assert call(command, "model", *words) == 2
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1
+        assert shown in error
+    pd.DataFrame(columns=["account", "device"]).to_csv("new_uses.csv", index=False)
+    assert call(command, "model", *GIVEN, *KNOWN) == 0
+
+
+def test_a_new_node_of_several_tables_is_explained_as_predict_predicts_it(on_files, capsys):
+    assert call("predict", "model", *GIVEN, *DEVICES, *KNOWN, "--out", "p.csv") == 0
+    row = pd.read_csv("p.csv").iloc[0]
+    sure = 100 * row.get("probability", row.get("score"))
+    new = ["--new-nodes", GIVEN[0], "--new-edges", GIVEN[1]]
+    for known in ([], KNOWN):
+        capsys.readouterr()
+        assert call("explain", "model", "n1", *new, "--new-tables", DEVICES[1], *known) == 0
+        assert f"n1: {row['class']} {sure:.1f}%" in capsys.readouterr().out
+    assert call("explain", "model", "n1", *new[:2], "--new-tables", DEVICES[1]) == 2
+    assert "the rows lack: uses. Option: --new-edges" in capsys.readouterr().err
+    assert call("explain", "model", "a1", *KNOWN[:4]) == 2
+    assert "the rows lack: devices. Option: --known-tables" in capsys.readouterr().err
+
+
 def test_later_edges_to_another_table_are_hidden_from_training():
     t = tables()
     draw = np.random.default_rng(1)

@@ -9,8 +9,9 @@ from rich.markup import escape
 from typer import Argument, Option
 
 from evengraph.cli.console import err, out, print_sentence, print_written
-from evengraph.cli.opening import check_names
+from evengraph.cli.opening import check_names, check_tables
 from evengraph.cli.options import OWN_FILES, Align, Columns, column_options
+from evengraph.core.errors import ArgumentError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -23,6 +24,8 @@ HELP = {
     "new_nodes": "The new tables given to predict, if the node is new.",
     "details": "Also print the parts that add up to the logit.",
     "new_edges": "New edges table, if --new-nodes is a nodes table.",
+    "new_tables": "New tables of other kinds, as --tables of predict.",
+    "known_tables": "Known tables of other kinds.",
 }
 
 
@@ -33,11 +36,15 @@ def explain(
     columns: Columns,
     data: Annotated[str | None, Option("--known", help=HELP["known"])] = None,
     new_nodes: Annotated[Path | None, Option(help=HELP["new_nodes"])] = None,
-    new_edges: Annotated[Path | None, Option(help=HELP["new_edges"])] = None,
+    new_edges: Annotated[str | None, Option(help=HELP["new_edges"])] = None,
+    new_tables: Annotated[str | None, Option(help=HELP["new_tables"])] = None,
     align: Align = True,
     to: Annotated[Path | None, Option("--out", help="SVG file to draw to.")] = None,
     edges: Annotated[
         str | None, Option("--known-edges", help="Known edges table.", rich_help_panel=OWN_FILES)
+    ] = None,
+    known_tables: Annotated[
+        str | None, Option(help=HELP["known_tables"], rich_help_panel=OWN_FILES)
     ] = None,
     details: Annotated[bool, Option("--details", help=HELP["details"])] = False,
 ) -> None:
@@ -47,25 +54,25 @@ def explain(
     from evengraph.pipeline.table_model import TableModel
     from evengraph.report.node_pictures import draw_explanation
     from evengraph.tables import UnknownNodeError
-    from evengraph.tables.read import table_suffix
 
     if to is not None and to.suffix.lower() != ".svg":
         raise ValueError(f"--out takes a name that ends in .svg, got {to}.")
-    if new_nodes is None and new_edges is not None:
-        raise ValueError("--new-edges goes with --new-nodes, which names the table of new nodes.")
     table_model = TableModel.load(model)
-    linked = table_model.info.columns.link or table_model.info.columns.kinds
-    if new_nodes is not None and new_edges is None and not linked and table_suffix(new_nodes):
-        raise ValueError(f"--new-edges must name the edges table that belongs to {new_nodes}.")
+    check_tables(table_model, new_nodes, new_edges, new_tables, whose="new")
     trained_on = table_model.info.trained_on
-    if data is None and edges is not None and trained_on is not None:
+    if data is None and (edges or known_tables) and trained_on is not None:
         data = trained_on.data
-    known: Any = None if data is None else (data, edges)
+    known = check_tables(table_model, data, edges, known_tables)
+    given: dict[str, Any] = {"nodes": new_nodes, "edges": new_edges, "tables": new_tables}
     try:
         with err.status("explaining"):
             explanation = table_model.explain(
-                node, nodes=new_nodes, edges=new_edges, known=known, columns=columns, align=align
+                node, **given, known=known, columns=columns, align=align
             )
+    except ArgumentError as error:
+        if error.argument in ("tables", "edges"):
+            error.argument = f"{'known' if new_nodes is None else 'new'}-{error.argument}"
+        raise
     except UnknownNodeError as error:
         if new_nodes is not None:
             raise

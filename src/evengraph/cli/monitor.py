@@ -12,16 +12,19 @@ from rich.markup import escape
 from typer import Argument, Option
 
 from evengraph.cli.console import err, out, print_notes, print_sentence, print_written
-from evengraph.cli.opening import check_folder, check_names
+from evengraph.cli.opening import check_folder, check_names, check_tables, open_new
+from evengraph.cli.options import COLUMN_HELP
 from evengraph.cli.predict import HELP
 
 
 def monitor(
     model: Annotated[Path, Argument(help=HELP["model"])],
     data: Annotated[Path, Argument(help=HELP["data"], metavar="NEW")],
-    edges: Annotated[Path | None, Argument(help=HELP["edges"])] = None,
+    edges: Annotated[str | None, Argument(help=HELP["edges"])] = None,
     known: Annotated[str | None, Option(help=HELP["known"], metavar="PATH")] = None,
     known_edges: Annotated[str | None, Option(help=HELP["known_edges"])] = None,
+    tables: Annotated[str | None, Option(help=COLUMN_HELP["tables"])] = None,
+    known_tables: Annotated[str | None, Option(help=HELP["known_tables"])] = None,
     labels: Annotated[
         Path | None, Option(help="Table with the labels that came back: ids and classes.")
     ] = None,
@@ -47,8 +50,8 @@ def monitor(
         check_folder(to)
     table_model = TableModel.load(model)
     columns = table_model.info.columns
-    new = table_model.open(data, edges, known=None if known is None else (known, known_edges))
-    print_notes(new.notes, err)
+    before = check_tables(table_model, known, known_edges, known_tables)
+    new = open_new(table_model, data, edges, before, tables=tables)
     table, name = read_nodes_table(str(data)), time or columns.time
     if time is not None and (table is None or time not in table.columns):
         raise ValueError(f"{data} has no column {time!r}.")

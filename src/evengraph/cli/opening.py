@@ -14,13 +14,15 @@ from rich.markup import escape
 
 from evengraph.cli.console import StageLines, err, print_notes
 from evengraph.cli.options import FLAGS, Columns, data_sets
-from evengraph.core.errors import short
+from evengraph.core.errors import ArgumentError, short
 from evengraph.core.lazy import is_packed, wing
 
 if TYPE_CHECKING:
     from evengraph.core.task import Task
     from evengraph.inspection import Inspection
+    from evengraph.pipeline.model_info import NewNodes
     from evengraph.pipeline.sources import GraphSource
+    from evengraph.pipeline.table_model import TableModel
     from evengraph.training.ranks import Ranks
 
 LISTS = {"drop", "unlabelled", "link"}
@@ -84,6 +86,47 @@ def open_data(
         source = open_tables(data, **arguments)
     print_notes(source.tables.notes if source.tables else (), err)
     return source
+
+
+def check_tables(
+    model: TableModel, nodes: Any, edges: Any, tables: Any, *, whose: str = "known"
+) -> tuple[Any, Any, Any] | None:
+    """The known or new tables together, as `known` of `TableModel.open`; None if none are given."""
+    from evengraph.tables.read import table_suffix
+
+    option = "--known" if whose == "known" else f"--{whose}-nodes"
+    for name, value in (("edges", edges), ("tables", tables)):
+        if nodes is None and value is not None:
+            raise ValueError(f"--{whose}-{name} goes with {option}, which names the nodes table.")
+    if nodes is None:
+        return None
+    linked = model.info.columns.link or model.info.columns.kinds
+    if edges is None and not linked and table_suffix(Path(nodes)) and Path(nodes).exists():
+        raise ValueError(f"--{whose}-edges must name the edges table that belongs to {nodes}.")
+    return nodes, edges, tables
+
+
+def open_new(model: TableModel, data: Path, edges: Any, known: Any, **given: Any) -> NewNodes:
+    """Open new nodes, with the known tables that they attach to, and print the notes."""
+    from evengraph.tables import UnknownNodeError
+
+    try:
+        new = model.open(data, edges, known=known, **given)
+    except ArgumentError as error:
+        if error.argument != "edges":
+            raise
+        raise ValueError(f"{error} Name it after {data}.") from None
+    except UnknownNodeError as error:
+        if known is None:
+            hint = "Nodes of the known graph? Name its folder with --known, or both of its tables "
+            hint += "with --known and --known-edges."
+        elif model.info.columns.kinds and given["tables"] is None:
+            hint = "Rows of another table? Name it with --tables."
+        else:
+            raise
+        raise ValueError(f"{error} {hint}") from None
+    print_notes(new.notes, err)
+    return new
 
 
 def split_lists(columns: Columns) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from rich.markup import escape
 from typer import Argument, Option
 
-from evengraph.cli.console import err, out, print_notes, print_sentence, print_written
-from evengraph.cli.opening import check_names
+from evengraph.cli.console import err, out, print_sentence, print_written
+from evengraph.cli.opening import check_folder, check_names, check_tables, open_new
 from evengraph.cli.options import (
     COLUMN_HELP,
     Alerts,
@@ -160,11 +160,8 @@ def predict(
     check_names(data, model=model)
     if ray is not None or workers is not None:
         wing("disk").run_on_cluster(ray, workers, data, memory)
-    from evengraph.cli.opening import check_folder
     from evengraph.metrics.decisions import Costs, Rule
     from evengraph.pipeline.table_model import TableModel
-    from evengraph.tables import UnknownNodeError
-    from evengraph.tables.read import table_suffix
 
     costs, budget = Costs.of(cost_miss, cost_alarm), parse_alerts(alerts)
     rule = Rule.of(costs, precision=precision, recall=recall)
@@ -172,7 +169,7 @@ def predict(
         raise ValueError("--alerts excludes costs, --precision and --recall; give one.")
     if memory is not None or stays_on_disk(data):
         others: dict[str, Any] = {"EDGES": edges, "--known": known, "--top": top}
-        others |= {"--prior": prior, "--alerts": alerts, "--coverage": coverage}
+        others |= {"--prior": prior, "--alerts": alerts, "--coverage": coverage, "--tables": tables}
         wing("disk").predict_on_disk(
             model, data, memory, to, calibrated, rule, only_unlabelled, others
         )
@@ -185,24 +182,9 @@ def predict(
     if top is not None and table_model.info.decision is None:
         raise ValueError("--top lists nodes of the rarer of two classes; this model has none.")
     check_folder(to.parent)
-    if known is None and known_edges is not None:
-        raise ValueError("--known-edges goes with --known, which names the nodes table.")
-    linked = table_model.info.columns.link or table_model.info.columns.kinds
-    needs_edges = known_edges is None and not linked
-    is_table = known is not None and table_suffix(Path(known)) and Path(known).exists()
-    if is_table and needs_edges:
-        raise ValueError(f"--known-edges must name the edges table that belongs to {known}.")
-    before = None if known is None else (known, known_edges, known_tables)
-    given: dict[str, Any] = {"known": before, "only_unlabelled": only_unlabelled}
-    try:
-        new = table_model.open(data, edges, tables=tables, **given)
-    except UnknownNodeError as error:
-        if before is not None:
-            raise
-        hint = "Nodes of the known graph? Name its folder with --known, or both of its tables "
-        hint += "with --known and --known-edges."
-        raise ValueError(f"{error} {hint}") from None
-    print_notes(new.notes, err)
+    before = check_tables(table_model, known, known_edges, known_tables)
+    given: dict[str, Any] = {"tables": tables, "only_unlabelled": only_unlabelled}
+    new = open_new(table_model, data, edges, before, **given)
     if before is None and table_model.info.columns.link:
         text = "Rows are linked with one another alone; --known names earlier rows to link with."
         print_sentence(text, err)

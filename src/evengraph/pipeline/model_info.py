@@ -579,6 +579,18 @@ def open_new_nodes(
     roles = columns_of_new(info, columns)
     known_tables = None if known is None else read_tables(**as_arguments(known), columns=roles)
     given = read_tables(nodes, edges, tables, columns=roles)
+    if roles.kinds:
+        steps = [Step(*item) for item in roles.kinds]
+        if known_tables is None:
+            given[1].check(steps, "the")
+        else:  # new rows may lead to known rows alone
+            known_tables[1].check(steps, "known")
+            if not isinstance(edges, Mapping):
+                near = [step._replace(far_key="") for step in steps if not step.near]
+                given[1].check(near, "the")
+    elif tables is not None:
+        text = "The model was trained on one table of nodes, so that it takes none of other kinds."
+        raise ArgumentError(text, argument="tables")
     new = build_new_nodes(given, known_tables, roles, info.encoder)
     if not only_unlabelled:
         return new

@@ -120,8 +120,8 @@ class Scorer:
             links = {name: _frame(part) for name, part in edges.items()}
         elif edges is not None and len(edges):
             links = _frame(edges)
-        elif self.edges is not None and not self.columns.kinds:
-            links = self.edges.iloc[:0]
+        elif self.edges is not None:
+            links = {} if self.columns.kinds else self.edges.iloc[:0]
         near, info, names = self._near(nodes, links), self.info, self.model.classes_
         if self._sharing and links is None and info.encoder is not None:
             new = build_new_nodes((nodes, None), self._shared(nodes), self.columns, info.encoder)

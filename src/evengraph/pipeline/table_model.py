@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from evengraph.core.errors import one_line_errors, unknown
+from evengraph.core.errors import ArgumentError, one_line_errors, unknown
 from evengraph.core.machine import pick_device
 from evengraph.core.task import Task, mean_and_deviation
 from evengraph.methods import DEFAULT_METHOD, METHODS, Method, new_method
@@ -373,6 +373,7 @@ class TableModel:
         nodes: Any = None,
         edges: Any = None,
         known: Any = None,
+        tables: Any = None,
         columns: Mapping[str, str] | None = None,
         top: int = 10,
         align: bool = True,
@@ -386,6 +387,7 @@ class TableModel:
             known: The graph of the node, or the one that new nodes are connected to. By default
                 the training graph, read again from its path if the model was loaded. New nodes
                 whose edges refer only to each other are a separate graph, as in `predict`.
+            tables: New rows of other kinds, as in `open_graph`.
             columns: Names that differ from the training tables, as in `open`.
             top: How many labelled nodes to list.
             align: As in `predict`.
@@ -394,7 +396,7 @@ class TableModel:
         graph = next((one for one in (nodes, known) if isinstance(one, Data)), None)
         about = dict[str, Any]()
         if graph is None:
-            new = self._explained(nodes, edges, known, columns or {})
+            new = self._explained(nodes, edges, known, tables, columns or {})
             ids = tuple(str(id) for id in new.tables.ids.tolist())
             if str(node) not in ids:
                 text = f"There is no node {str(node)!r}; ids are like {', '.join(ids[:3])}."
@@ -533,7 +535,7 @@ class TableModel:
         return self.open(given.pop("data"), given.pop("edges"), **given, **columns).tables
 
     def _explained(
-        self, nodes: Any, edges: Any, known: Any, columns: Mapping[str, Any]
+        self, nodes: Any, edges: Any, known: Any, tables: Any, columns: Mapping[str, Any]
     ) -> NewNodes:
         """Nodes to explain; new ones attach to the known graph if it is given or edges name it."""
         if nodes is None:
@@ -542,10 +544,10 @@ class TableModel:
             return nodes
         if known is None:
             try:
-                return self.open(nodes, edges, **columns)
-            except UnknownNodeError:
+                return self.open(nodes, edges, tables=tables, **columns)
+            except (UnknownNodeError, ArgumentError):  # a table of other kinds may be missing
                 known = training_paths(self.info)
-        return self.open(nodes, edges, known=known, **columns)
+        return self.open(nodes, edges, known=known, tables=tables, **columns)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "method_"):

@@ -79,6 +79,16 @@ class OtherTables:
             parts.append({_known_as(n, known): normalize_table(t, n) for n, t in given.items()})
         return cls(tables=parts[0], edges=parts[1])
 
+    def check(self, steps: Sequence[Step], whose: str) -> None:
+        """Raise for a table of training that is missing, which would leave columns empty."""
+        tables = [s.far for s in steps if s.far and s.far_key and s.far not in self.tables]
+        edges = [s.name for s in steps if s.far_end and s.name not in self.edges]
+        for what, names in (("tables", tables), ("edges", edges)):
+            if names:
+                text = f"The model was trained with these {what}, which {whose} rows lack: "
+                text += f"{listed(dict.fromkeys(names))}."
+                raise ArgumentError(text, argument=f"{whose}-{what}".removeprefix("the-"))
+
     def joined(self, new: OtherTables, steps: Sequence[Step]) -> OtherTables:
         """These rows with new ones, which replace those of the same id."""
         keys = {step.far: step.far_key for step in steps}
