@@ -57,6 +57,12 @@ def test_alarms_and_labels_are_counted(model):
     assert [one["period"] for one in found["periods"]][:2] == ["2024-01", "2024-02"]
     january = nodes["seen"].str.startswith("2024-01").to_numpy()
     assert found["periods"][0]["alarms"] == flags[january].sum()
+    assert found["labels"]["ignored"] == [
+        "Ignored 1 label. Unknown class '?'. Allowed: fraud, ok.",
+        "Ignored 1 label of ids that are not among the new nodes; first: 'gone'.",
+    ]
+    with pytest.raises(ValueError, match=r"No label that came back.* 2 labels.*mean fraud"):
+        monitor(model, new, labels={"a1000": "FRAUD", "a1001": "FRAUD", "a1002": "frod"})
     known = (np.arange(120) < 60) & (np.arange(120) > 0)
     counts, right = found["labels"], kind == "fraud"
     assert counts["positives"] == (known & right).sum()

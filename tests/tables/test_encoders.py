@@ -593,6 +593,13 @@ def test_a_time_of_day_is_a_cycle_and_a_comma_that_may_mean_two_things_is_named(
     commas = pd.Series([f"{place},125" for place in range(100)], name="c")
     with pytest.raises(UselessColumnError, match="the comma in '0,125' may be of thousands"):
         fit_column(commas, "t")
+    amounts = [f"{place}.79" if place % 3 else f"1.{place + 100},79 €" for place in range(100)]
+    table = pd.DataFrame({"amount": amounts, "age": range(100)})
+    notes = FeatureEncoder.fit(table, list(table), edge_index=torch.zeros(2, 0).long()).notes
+    assert str(notes[0]) == (
+        "Warning: left out column 'amount': it looks like amounts in two forms, such as '1.79' and "
+        "'1.100,79 €'; write all in one form, such as 5.79."
+    )
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,8 @@ def print_sentence(markup: str, console: Console = out) -> None:
 def print_notes(notes: Iterable[str], console: Console = out) -> None:
     """Print sentences of less importance, one per line."""
     for note in notes:
-        print_sentence(f"[dim]{escape(note)}[/]", console)
+        text = escape(note)
+        print_sentence(text if note.startswith("Warning: ") else f"[dim]{text}[/]", console)
 
 
 def print_written(*paths: Path, console: Console = out) -> None:

@@ -79,6 +79,8 @@ def _show(content: dict[str, Any]) -> None:
     print_sentence(f"[bold]{escape(' '.join(content['advice']))}[/]")
     if (found := content["labels"]) is not None:
         print_sentence(escape(f"Labels that came back: {found['words']}."))
+        for text in found["ignored"]:
+            print_sentence(f"Warning: {escape(text)}", err)
         if found["before"]:
             print_sentence(escape(f"On held-out nodes of training: {found['before']}."))
         if not found["unflagged"]:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from evengraph import __version__
-from evengraph.core.errors import short
+from evengraph.core.errors import short, unknown
 from evengraph.methods import Method
 from evengraph.metrics.binary import flagged
 from evengraph.metrics.calibration import adjust_to_shares, estimate_shares
@@ -28,7 +29,7 @@ from evengraph.metrics.decisions import Outcome, covering
 from evengraph.metrics.significance import share_interval
 from evengraph.ops.features import feature_signatures, matching_signatures
 from evengraph.pipeline.model_info import DIFFERENT, ID, ModelInfo, NewNodes, Threshold
-from evengraph.tables.cells import canonical_names, column_kind, date_form
+from evengraph.tables.cells import canonical_names, column_kind, date_form, plural
 from evengraph.tables.columns import known_labels, read_times
 from evengraph.tables.read import read_table
 
@@ -368,6 +369,9 @@ def monitor(
         if labels is not None:
             ids, truth = new.ids.astype(str), dict(labels)
             known = np.array([truth.get(id) in classes for id in ids], dtype=bool)
+            ignored = _ignored_labels(truth, set(ids), classes)
+            if not known.any():
+                raise ValueError(" ".join(["No label that came back can be used.", *ignored]))
             right = np.array([truth.get(id) == name for id in ids], dtype=bool)
             hits = (known & right & flags).sum(), (known & flags).sum()
             counts = known.sum(), (known & right).sum(), hits[1], hits[0]
@@ -378,12 +382,28 @@ def monitor(
                 "recall": share_interval(now.found, now.positives),
                 "unflagged": int((known & ~flags).sum()),
                 "unknown": len(truth) - int(known.sum()),
+                "ignored": ignored,
                 "words": now.words(name),
                 "before": None if before is None else before.words(name),
                 "precision_before": before and share_interval(before.found, before.flagged),
             }
     content["advice"] = _advice(model, content)
     return content
+
+
+def _ignored_labels(truth: Mapping[str, str], ids: set[str], classes: list[str]) -> list[str]:
+    """A sentence on each class that the model does not know, and on ids that are not new."""
+    counts = Counter(name for name in truth.values() if name not in classes)
+    lower = {name.lower(): name for name in classes}
+    sentences = [
+        f"Ignored {plural(count, 'label')}. {unknown('class', name, classes, lower)}"
+        for name, count in counts.most_common(5)
+    ]
+    others = [id for id, name in truth.items() if name in classes and id not in ids]
+    if others:
+        text = f"Ignored {plural(len(others), 'label')} of ids that are not among the new nodes"
+        sentences.append(f"{text}; first: {short(others[0])}.")
+    return sentences
 
 
 def _rate(flags: Any) -> dict[str, Any]:

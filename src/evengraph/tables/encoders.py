@@ -40,6 +40,7 @@ from evengraph.tables.cells import (
 from evengraph.tables.text import (
     Entries,
     Grams,
+    MixedAmountsError,
     Text,
     UselessColumnError,
     Words,
@@ -568,6 +569,9 @@ def fit_column(values: Any, table: str, date_order: str | None = None) -> Column
         if cells is not None and cells.matches(r"[+-]?\d+(?:,\d+)?").all():
             text = f"the comma in {cells.first(cells.matches('.*,.*'))!r} may be of thousands or of"
             raise UselessColumnError(f"{text} decimals; write a point for decimals") from None
+        if cells is not None and (two := cells.two_forms()):
+            text = f"it looks like amounts in two forms, such as {two[0]!r} and {two[1]!r}"
+            raise MixedAmountsError(f"{text}; write all in one form, such as 5.79") from None
         grams = None if cells is None else Grams.fit(values, cells)
         if grams is None:
             raise

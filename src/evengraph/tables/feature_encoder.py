@@ -38,7 +38,7 @@ from evengraph.tables.encoders import (
 )
 from evengraph.tables.links import LinkFeatures
 from evengraph.tables.notes import Note, NoteKind, Notes
-from evengraph.tables.text import UselessColumnError, fill
+from evengraph.tables.text import MixedAmountsError, UselessColumnError, fill
 
 VERSION = 2
 MIN_COLUMNS = 50  # of 0 and 1 are a list of items, spread over columns; fewer are numbers
@@ -101,7 +101,8 @@ class FeatureEncoder:
             try:
                 encoders.append(fit_column(nodes[column], table_name(nodes, "nodes"), date_order))
             except UselessColumnError as reason:
-                notes.add(NoteKind.FEATURES, f"Left out column {column!r}: {reason}.")
+                left = "Warning: left" if isinstance(reason, MixedAmountsError) else "Left"
+                notes.add(NoteKind.FEATURES, f"{left} out column {column!r}: {reason}.")
         for sentence in describe_encoders(encoders):
             notes.add(NoteKind.FEATURES, sentence)
         if encoders or indicators:
@@ -165,9 +166,8 @@ class FeatureEncoder:
 
     def unit(self, column: str) -> str:
         """How a column of numbers is to be shown: as a `date`, `flag`, `age`, or as it is."""
-        known = {e.column: "flag" for e in self.columns if isinstance(e, Boolean)} | dict(
-            self.units
-        )
+        known = {one.column: "flag" for one in self.columns if isinstance(one, Boolean)}
+        known |= dict(self.units)
         if self.links is not None and self.links.times == "dates":
             known |= {f"{link}: age of the last": "age" for link in self.links.links}
         number = column.rpartition(": mean ")[2]

@@ -155,6 +155,14 @@ class TextColumn:
                 return np.asarray(number.to_numpy(zero_copy_only=False))
         return None
 
+    def two_forms(self) -> list[str]:
+        """A cell of each of two forms of amounts, if every cell has one of them."""
+        plain = type(self)(pc.replace_substring_regex(self.cells, CURRENCY, ""))
+        forms = [plain.matches(pattern) for pattern, _, _ in AMOUNTS[:2]]
+        alone = [forms[0] & ~forms[1], forms[1] & ~forms[0]]
+        found = all(form.any() for form in alone) and (forms[0] | forms[1]).all()
+        return [self.first(form) for form in alone] if found else []
+
     @cached_property
     def distinct(self) -> tuple[NDArray[np.int64], NDArray[Any]]:
         """The index of every cell among the distinct texts, -1 if missing, (N,), and the texts."""
@@ -232,6 +240,10 @@ def parse_json(texts: Sequence[str]) -> list[Any] | None:
 
 class UselessColumnError(ValueError):
     """A column that carries no information; the message is the reason."""
+
+
+class MixedAmountsError(UselessColumnError):
+    """A column of amounts in two forms, which only the user can make one."""
 
 
 class Entries(NamedTuple):
