@@ -42,7 +42,7 @@ PARTS = {
     "scored": (("id,class,probability", "\n\n"),),
     "explain": (
         ("%, flagged (from", "\nnight"),
-        ("labelled node ", "\n\n"),
+        ("labelled node  class", "\n\n"),
         ("Check: ", "\nwrote"),
     ),
 }
