@@ -269,7 +269,7 @@ def secured(app: ASGIApp) -> ASGIApp:
 
 
 async def read_body(request: Request, most: int) -> bytes | None:
-    """What a client sends, in time; None if it is more than so many bytes."""
+    """The body of a request, read in time; None if it is larger than the limit."""
     body = bytearray()
     async with timeout(PATIENCE):
         async for part in request.stream():

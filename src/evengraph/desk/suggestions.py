@@ -159,7 +159,7 @@ class Pool:
 
     @cached_property
     def predictions(self) -> Tensor:
-        """What the method predicts, (N, C); 0 for classes that it does not know."""
+        """Probabilities by the method, (N, C); 0 for classes without training labels."""
         if self.method is None:
             raise ValueError("The pool has no fitted method.")
         probabilities = self.method.predict_proba(self.graph)

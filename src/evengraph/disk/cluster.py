@@ -162,7 +162,7 @@ def connected_ray(address: str) -> Iterator[Any]:
     ray = import_optional("ray", "'.[ray]'")
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-    except Exception as error:  # of no class of its own where a start takes too long
+    except Exception as error:  # a slow start raises a plain Exception
         raise OSError(f"Ray did not start: {first_line(error)}.") from None
     try:
         yield ray

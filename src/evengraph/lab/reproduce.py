@@ -141,7 +141,7 @@ class Cell:
 
 
 class Run(NamedTuple):
-    """What a plan needs of a run."""
+    """The key and the validation score of a stored run."""
 
     key: str  # of its row
     score: float | None  # on validation; None if it failed

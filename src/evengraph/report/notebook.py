@@ -1,4 +1,4 @@
-"""What notebooks show of comparisons, inspections, explanations and models.
+"""How comparisons, inspections, explanations and models look in a notebook.
 
 Every function takes what the object gives as JSON, and returns sections of the pages with their
 style, which holds inside of the output alone.

@@ -405,7 +405,7 @@ def epoch_bar(title: str, visible: bool | None = None) -> Iterator[Callback | No
 
 
 def _facts(history: History, left: int, room: int) -> str:
-    """What stands between bar and time; what has no room goes, the last first."""
+    """Text between bar and time; parts without room are left out, the last first."""
     facts = [f"epoch {history.epochs:>4}", f"{left} left"]
     if history.best_score >= 0:  # otherwise not scored before training ends
         facts.insert(1, f"best {100 * history.best_score:.1f} at {history.best_epoch}")

@@ -253,7 +253,7 @@ class Shard(NamedTuple):
 
 @runtime_checkable
 class Stateful(Protocol):
-    """What a checkpoint can store."""
+    """Something whose state a checkpoint stores."""
 
     def state_dict(self) -> dict[str, Any]:
         """Tensors, numbers and lists of them, by name."""
